@@ -1,0 +1,1 @@
+"""One command per stage, and `study`, which walks through them all."""

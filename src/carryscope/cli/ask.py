@@ -1,0 +1,168 @@
+"""`carryscope ask`: one sum, and each digit of the model's answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from cyclopts import Parameter
+from rich.table import Table
+
+from carryscope.cli.console import out, print_json
+from carryscope.errors import CallError
+
+if TYPE_CHECKING:
+    from carryscope.model.transformer import Transformer
+    from carryscope.task.questions import Questions
+
+MOST_POSITIONS = 2
+"""How many of the tokens a head attends to are named: a head reads a pair of digits."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """Where one head looks while an answer digit is computed."""
+
+    layer: int
+    head: int
+    positions: dict[str, float]
+    """The positions it attends to most, with their share of its attention."""
+
+
+class Digit(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer token."""
+
+    name: str
+    truth: str
+    predicted: str
+    probability: float
+    """Of the token the model chose."""
+    task: str | None
+    """BA, UC1 or US9; none for a sign."""
+    look_ahead: int | None
+    carrying: bool | None
+    attention: list[Look]
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """A model's answer to one question, free-running."""
+
+    question: str
+    truth: str
+    answer: str
+    correct: bool
+    digits: list[Digit]
+
+
+def ask(
+    *words: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)], json: bool = False
+) -> None:
+    """Ask a model a sum: `carryscope ask [RUN] "445+555"`.
+
+    Shows, for each digit of the answer: the model's choice and its probability, the truth,
+    the digit's task class (BA no carry arrives, UC1 a carry arrives, US9 it arrives at a
+    column that sums to 9), how many columns of nines lie below it, and which tokens each
+    head looks at. RUN defaults to the model that comes with carryscope.
+
+    Parameters
+    ----------
+    words
+        A run directory, if it is not the shipped model, and the sum.
+    json
+        Print the answer as JSON.
+    """
+    from carryscope.runs import SHIPPED, Run
+
+    if len(words) not in (1, 2):
+        raise CallError(f'Call it as: carryscope ask [RUN] "445+555". Got {len(words)} arguments.')
+    run = Run(Path(words[0]) if len(words) == 2 else SHIPPED)
+    model = run.model()
+    if json:
+        print_json(answer(model, words[-1]))
+    else:
+        show_answer(model, words[-1])
+
+
+def answer(model: Transformer, text: str) -> Answer:
+    """The model's answer to what a person typed."""
+    from carryscope.model.prediction import predict
+    from carryscope.task.columns import Columns, Task
+    from carryscope.task.questions import parse_question
+
+    layout = model.config.layout
+    question = parse_question(text, layout.digits)
+    given = predict(model, question, free_running=True)
+    columns = Columns.of(question)
+    looks = _attention(model, question, given.predicted)
+    digits = []
+    for place, name in enumerate(layout.answer_names):
+        k = layout.answer_length - 1 - place
+        is_digit = k <= layout.digits
+        digits.append(
+            Digit(
+                name=name,
+                truth=layout.symbols[given.truth[0, place]],
+                predicted=layout.symbols[given.predicted[0, place]],
+                probability=float(given.probability[0, place]),
+                task=Task(int(columns.task[0, k])).name if is_digit else None,
+                look_ahead=int(columns.look_ahead[0, k]) if is_digit else None,
+                carrying=bool(columns.carrying[0, k]) if is_digit else None,
+                attention=looks[place],
+            )
+        )
+    return Answer(
+        question=question.texts()[0],
+        truth=layout.text(given.truth[0]),
+        answer=layout.text(given.predicted[0]),
+        correct=bool(given.correct[0]),
+        digits=digits,
+    )
+
+
+def _attention(model: Transformer, question: Questions, predicted: object) -> list[list[Look]]:
+    """For each answer row, where each head looks while the model reads its own answer."""
+    import numpy as np
+    import torch
+
+    layout = model.config.layout
+    tokens = layout.encode(question)
+    tokens[:, layout.first_row + 1 :] = np.asarray(predicted)
+    names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.config.layers)]
+    with torch.inference_mode():
+        _, cache = model.run_with_cache(torch.from_numpy(tokens), names)
+    rows = []
+    for row in layout.answer_rows:
+        looks = []
+        for layer, name in enumerate(names):
+            for head, pattern in enumerate(cache[name][0, :, row]):
+                most = pattern.topk(MOST_POSITIONS)
+                named = zip(most.indices.tolist(), most.values.tolist(), strict=True)
+                positions = {layout.position_names[at]: round(share, 4) for at, share in named}
+                looks.append(Look(layer, head, positions))
+        rows.append(looks)
+    return rows
+
+
+def show_answer(model: Transformer, text: str) -> None:
+    """The answer as a table, for a person."""
+    given = answer(model, text)
+    mark = "[green]right[/]" if given.correct else f"[red]wrong[/], it is {given.truth}"
+    table = Table(title=f"{given.question} = {given.answer}  {mark}")
+    for column in ("digit", "says", "sure", "truth", "task", "look-ahead"):
+        table.add_column(column)
+    for look in given.digits[0].attention:
+        layer = f"L{look.layer} " if model.config.layers > 1 else ""
+        table.add_column(f"{layer}H{look.head} reads")
+    for digit in given.digits:
+        colour = "green" if digit.predicted == digit.truth else "red"
+        ahead = "" if digit.look_ahead is None else str(digit.look_ahead)
+        if digit.look_ahead:
+            ahead += " carrying" if digit.carrying else " quiet"
+        looks = [
+            " ".join(f"{name} {share:.0%}" for name, share in look.positions.items())
+            for look in digit.attention
+        ]
+        says = f"[{colour}]{digit.predicted}[/]"
+        sure = f"{digit.probability:.1%}"
+        table.add_row(digit.name, says, sure, digit.truth, digit.task or "", ahead, *looks)
+    out.print(table)

@@ -1,0 +1,94 @@
+"""`carryscope import`, `carryscope export` and `carryscope sites`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from carryscope.cli.console import out, print_json
+
+
+def import_(file: Path, /, *, out: Path, json: bool = False) -> None:
+    """Make a run from a TransformerLens state dict (`.pth`).
+
+    Layers, heads, widths, digits and format are read off the shapes of its tensors. The
+    file is opened without running any code in it.
+
+    Parameters
+    ----------
+    file
+        The state dict, saved with torch.save(model.state_dict(), file).
+    out
+        The run directory to make.
+    json
+        Print the config of the new run as JSON.
+    """
+    from carryscope.runs import import_model
+
+    config = import_model(file, out).config
+    if json:
+        print_json(config)
+    else:
+        _show_import(out, config.model.layers, config.model.heads, config.model.layout.digits)
+
+
+def _show_import(directory: Path, layers: int, heads: int, digits: int) -> None:
+    out.print(f"Imported: {digits} digits, layers {layers}, heads {heads}.")
+    out.print(str(directory), soft_wrap=True)
+
+
+def export(
+    run: Path, /, *, to: Literal["tl"] = "tl", out: Path | None = None, json: bool = False
+) -> None:
+    """Write a run's weights as a TransformerLens state dict.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    to
+        The format to write; `tl` is the state dict of a TransformerLens 2.x HookedTransformer.
+    out
+        The file to write. Default: model.pth in the run directory.
+    json
+        Print the path and the HookedTransformerConfig to load it into, as JSON.
+    """
+    from carryscope.model.transformer_lens import hooked_transformer_config, write_state_dict
+    from carryscope.runs import Run
+
+    model = Run(run).model()
+    path = out or run / "model.pth"
+    write_state_dict(model, path)
+    config = hooked_transformer_config(model.config)
+    if json:
+        print_json({"path": str(path), "config": config})
+    else:
+        _show_export(path, config)
+
+
+def _show_export(path: Path, config: dict[str, object]) -> None:
+    fields = ", ".join(f"{name}={value!r}" for name, value in config.items())
+    out.print("Load it into a model made with", soft_wrap=True)
+    out.print(f"  HookedTransformerConfig({fields})", soft_wrap=True, markup=False)
+    out.print(str(path), soft_wrap=True)
+
+
+def sites(run: Path | None = None, /, *, json: bool = False) -> None:
+    """List the places in a model that can be read or changed, with their shapes.
+
+    Parameters
+    ----------
+    run
+        The run directory. Default: the shipped model.
+    json
+        Print the sites as JSON.
+    """
+    from carryscope.model.sites import site_table
+    from carryscope.model.sites import sites as sites_of
+    from carryscope.runs import SHIPPED, Run
+
+    config = Run(run or SHIPPED).config.model
+    if json:
+        print_json([site._asdict() for site in sites_of(config).values()])
+    else:
+        out.print(site_table(config), soft_wrap=True)

@@ -1,0 +1,62 @@
+"""The command line: which command lives where, and how a call ends.
+
+Commands are named here and imported when called, so that `carryscope --help` answers at once.
+Exit codes: 0 done, 1 the work failed, 2 the call was wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+import carryscope
+from carryscope.errors import CallError, WorkError
+
+COMMANDS = {
+    "study": ("study:study", "Train a model and look at what it learnt: the place to start."),
+    "train": ("train:train", "Train a model, or go on training it."),
+    "ask": ("ask:ask", "Ask a model a sum and see each digit of its answer."),
+    "presets": ("train:presets", "List the training recipes."),
+    "sites": ("exchange:sites", "List the places in a model that can be read or changed."),
+    "import": ("exchange:import_", "Make a run from a TransformerLens state dict."),
+    "export": ("exchange:export", "Write a run's weights as a TransformerLens state dict."),
+    "bench": ("bench:bench", "Measure speed, side by side with TransformerLens."),
+}
+
+app = App(
+    name="carryscope",
+    version=carryscope.__version__,
+    help=(
+        "Train small transformers to add, see exactly how they do it, know where they fail.\n\n"
+        'Try: carryscope ask "445+555"'
+    ),
+    help_epilogue="Help on one command: carryscope COMMAND --help",
+    suppress_keyboard_interrupt=False,
+)
+for name, (where, about) in COMMANDS.items():
+    app.command(f"carryscope.cli.{where}", name=name, help=about)
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry out one call and return its exit code; what went wrong is told in one line."""
+    try:
+        app(arguments, exit_on_error=False, print_error=False, result_action="return_none")
+    except (CallError, CycloptsError) as error:
+        return _told(error, 2)
+    except (WorkError, OSError) as error:
+        return _told(error, 1)
+    except KeyboardInterrupt:
+        return _told("Interrupted.", 1)
+    return 0
+
+
+def _told(what: object, code: int) -> int:
+    print("carryscope:", " ".join(str(what).split()), file=sys.stderr)
+    return code

@@ -1,0 +1,44 @@
+"""`carryscope study`: every stage there is, one after the other, on one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from carryscope.cli.ask import show_answer
+from carryscope.cli.console import log, out, print_json
+from carryscope.cli.train import show_summary, train_with_progress, wanted_config
+
+EXAMPLE = "445+555"
+"""The paper's own example of a sum that a one-layer model finds hard."""
+
+
+def study(*, preset: str | None = None, out: Path = Path("runs/study"), json: bool = False) -> None:
+    """Train a model and look at what it learnt: the place to start.
+
+    A second call picks up whatever is there already.
+
+    Parameters
+    ----------
+    preset
+        The recipe to train (see `carryscope presets`). Default: the run's own, or fast-5.
+    out
+        The run directory.
+    json
+        Print the findings as JSON.
+    """
+    config = wanted_config(out, preset, {})
+    log.print(f"Training {config.model.digits}-digit addition in {out}", soft_wrap=True)
+    summary = train_with_progress(config, out)
+    if json:
+        print_json(summary)
+        return
+    show_summary(summary, out)
+    _show_example(out, config.model.digits)
+
+
+def _show_example(directory: Path, digits: int) -> None:
+    from carryscope.runs import Run
+
+    question = EXAMPLE if digits >= len(EXAMPLE.partition("+")[0]) else "9+9"
+    show_answer(Run(directory).model(), question)
+    out.print(f'Ask it anything: carryscope ask {directory} "{question}"', soft_wrap=True)

@@ -1,0 +1,170 @@
+"""`carryscope train` and `carryscope presets`."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+from docstring_parser import parse_from_object
+from rich.table import Table
+
+from carryscope.cli.console import TrainingProgress, log, out, print_json, stop_on_signal
+from carryscope.errors import CallError
+from carryscope.model.config import ModelConfig
+from carryscope.training.config import RunConfig, TrainingConfig
+from carryscope.training.presets import DEFAULT_PRESET, PRESETS, run_config
+
+
+def _options(config: type[msgspec.Struct], group: str) -> Any:
+    """A dataclass with every field of a config as an optional command-line option."""
+    about = {field.arg_name: field.description for field in parse_from_object(config).params}
+    fields = []
+    for field in msgspec.structs.fields(config):
+        parameter = Parameter(help=about[field.name], group=group, show_default=False)
+        optional = Annotated[field.type | None, parameter]  # type: ignore[name-defined]
+        fields.append((field.name, optional, None))
+    made = dataclasses.make_dataclass(f"{config.__name__}Options", fields, frozen=True)
+    return Annotated[made, Parameter(name="*")]
+
+
+ModelOptions: Any = _options(ModelConfig, "Model (default: the preset's)")
+TrainingOptions: Any = _options(TrainingConfig, "Training (default: the preset's)")
+
+
+def train(
+    *,
+    out: Path,
+    preset: str | None = None,
+    until_loss: float | None = None,
+    threads: int | None = None,
+    json: bool = False,
+    model: ModelOptions = None,
+    training: TrainingOptions = None,
+) -> None:
+    """Train a model, or go on training it.
+
+    Start from a preset and change any field of it: `carryscope train --preset paper-5
+    --heads 4 --out runs/four`. The same command goes on where a run was stopped or killed,
+    and ends with the very weights an uninterrupted run gives.
+
+    Parameters
+    ----------
+    out
+        The run directory to write, or to go on with.
+    preset
+        The recipe to start from (see `carryscope presets`). Default: the run's own, or fast-5.
+    until_loss
+        Stop as soon as the loss on the fixed held-out questions is at most this.
+    threads
+        Processor threads. Default: all cores.
+    json
+        Print the summary as JSON.
+    """
+    overrides = {**_given(model), **_given(training)}
+    config = wanted_config(out, preset, overrides)
+    summary = train_with_progress(config, out, until_loss=until_loss, threads=threads)
+    if json:
+        print_json(summary)
+    else:
+        show_summary(summary, out)
+
+
+def _given(options: Any) -> dict[str, Any]:
+    """The options that were set on the command line."""
+    if options is None:
+        return {}
+    return {name: value for name, value in vars(options).items() if value is not None}
+
+
+def wanted_config(directory: Path, preset: str | None, overrides: dict[str, Any]) -> RunConfig:
+    """What the call asks for: a run that is there keeps its own recipe unless told otherwise."""
+    from carryscope.model.files import CONFIG_FILE, check_version
+    from carryscope.storage import read_json
+
+    if preset is None and (directory / CONFIG_FILE).exists():
+        check_version(directory)
+        found = read_json(directory / CONFIG_FILE, RunConfig)
+        if found.training is None:
+            raise CallError(
+                f"The model at {directory} was imported: there is no training to go on."
+            )
+        if found.preset is None or not overrides:
+            return found
+        preset = found.preset
+    return run_config(preset or DEFAULT_PRESET, overrides)
+
+
+def train_with_progress(
+    config: RunConfig,
+    directory: Path,
+    *,
+    until_loss: float | None = None,
+    threads: int | None = None,
+) -> Any:
+    """Train with a bar; Ctrl-C saves and says how to go on."""
+    from carryscope.training.loop import Stopped
+    from carryscope.training.loop import train as train_run
+
+    assert config.training is not None
+    recipe, names = config.training, config.model.layout.answer_names
+    with stop_on_signal() as stopped, TrainingProgress(recipe.steps, recipe.batch, names) as bar:
+        try:
+            return train_run(
+                config,
+                directory,
+                until_loss=until_loss,
+                threads=threads,
+                on_step=bar,
+                should_stop=stopped,
+            )
+        except Stopped as stop:
+            raise Stopped(f"{stop} Go on with: carryscope train --out {directory}") from stop
+
+
+def show_summary(summary: Any, directory: Path) -> None:
+    """What the training came to, for a person."""
+    loss, share = summary.held_out_loss, summary.uniform_correct
+    table = Table(title=f"Trained: {summary.steps:,} steps, {summary.questions_seen:,} questions")
+    table.add_column("measured")
+    table.add_column("value", justify="right")
+    table.add_column("95 % interval", justify="right")
+    table.add_column("questions", justify="right")
+    table.add_row(
+        "held-out loss (teacher-forced)",
+        f"{loss.estimate:.4f}",
+        f"{loss.low:.4f} to {loss.high:.4f}",
+        f"{loss.of:,}",
+    )
+    rows = {"uniform questions right (free-running)": share}
+    rows |= {f"curated, {name} (free-running)": s for name, s in summary.curated_correct.items()}
+    for name, row in rows.items():
+        interval = f"{row.low:.1%} to {row.high:.1%}"
+        table.add_row(name, f"{row.estimate:.1%}", interval, f"{row.of:,}")
+    out.print(table)
+    worst = max(zip(summary.held_out_digit_loss, summary.answer_names, strict=True))
+    log.print(f"Hardest answer digit: {worst[1]}, held-out loss {worst[0]:.4f}.")
+    out.print(str(directory), soft_wrap=True)
+
+
+def presets(*, json: bool = False) -> None:
+    """List the training recipes.
+
+    Parameters
+    ----------
+    json
+        Print the recipes, with every field, as JSON.
+    """
+    if json:
+        print_json({name: preset._asdict() for name, preset in PRESETS.items()})
+        return
+    table = Table(title=f"Recipes (default: {DEFAULT_PRESET})", show_lines=True)
+    for column in ("preset", "model", "steps x batch", "what it is for"):
+        table.add_column(column)
+    for name, preset in PRESETS.items():
+        model, training = preset.model, preset.training
+        shape = f"{model.digits} digits, {model.heads} heads, d_model {model.d_model}"
+        table.add_row(name, shape, f"{training.steps:,} x {training.batch}", preset.about)
+    out.print(table)

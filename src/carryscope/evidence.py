@@ -1,0 +1,53 @@
+"""Numbers that carry what is behind them: how many questions, and a 95 % interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+import msgspec
+
+Z_95 = 1.959963984540054
+"""The normal quantile of a two-sided 95 % interval."""
+
+
+class Share(msgspec.Struct, frozen=True):
+    """A share of questions, with its Wilson interval."""
+
+    count: int
+    of: int
+    low: float
+    high: float
+
+    @property
+    def estimate(self) -> float:
+        """The share itself; with no questions behind it, not a number."""
+        return self.count / self.of if self.of else math.nan
+
+    @classmethod
+    def measured(cls, count: int, of: int) -> Share:
+        """A share with its 95 % Wilson interval, which never claims certainty."""
+        if of == 0:
+            return cls(0, 0, 0.0, 1.0)
+        share, spread = count / of, Z_95**2 / of
+        middle = share + spread / 2
+        reach = Z_95 * math.sqrt(share * (1 - share) / of + spread / (4 * of))
+        low, high = (middle - reach) / (1 + spread), (middle + reach) / (1 + spread)
+        return cls(count, of, max(0.0, low), min(1.0, high))
+
+
+class Mean(msgspec.Struct, frozen=True):
+    """A mean with its 95 % interval, by the normal approximation."""
+
+    estimate: float
+    of: int
+    low: float
+    high: float
+
+    @classmethod
+    def measured(cls, values: Sequence[float]) -> Mean:
+        """The mean of some numbers."""
+        mean = fmean(values)
+        reach = Z_95 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+        return cls(mean, len(values), mean - reach, mean + reach)

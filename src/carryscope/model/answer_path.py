@@ -1,0 +1,176 @@
+"""The answer path: the logits of the answer rows, and nothing that they do not need.
+
+In: tokens of shape (batch, position). Out: logits of shape (batch, answer, token), equal to
+the instrumented pass at the answer rows. For 12345+67890=080235 that is 6 of 18 rows.
+
+Where the time goes is matrix products, so we do fewer of them, exactly:
+
+1. An embedding is a sum of two vectors, one for its token and one for its position. With
+   the *basis* U = [W_E; W_pos], m vectors in all (29 for five digits), each embedding has
+   the coordinates of a *two-hot* row: x = two_hot @ U.
+2. LayerNorm is linear but for its scale, and every (position, token) has one known scale. So
+   in layer 0 a query, key or value is scale * two_hot @ (U W): only m rows are projected,
+   and attention scores come from a form of m x m numbers per head.
+3. What a head adds is a mixture of rows of U W_V W_O. So the residual stream after layer-0
+   attention is C @ B, with coordinates C over a basis B of m (heads + 1) + 1 vectors, and
+   the MLP's first product becomes C @ (B W_in): a quarter of the work at five digits.
+4. LayerNorm removes the mean of the residual stream wherever it is read. We remove it from
+   the basis, once.
+5. Later layers are computed for all rows, the last one for answer rows only.
+
+Key biases (and the LayerNorm bias under W_K) add the same amount to every score of a
+query, which the softmax cancels: in layer 0 they do not appear.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from carryscope.model.transformer import LAYER_NORM_EPSILON, Block, LayerNorm, Transformer
+
+
+def answer_logits(
+    model: Transformer, tokens: Int[Tensor, "batch position"]
+) -> Float[Tensor, "batch answer token"]:
+    """The logits of every answer row."""
+    rows = model.config.layout.answer_rows
+    tokens = tokens[:, : rows.stop]
+    last = model.config.layers - 1
+    residual = _first_block(model, tokens, first_row=0 if last else rows.start)
+    for layer in range(1, last + 1):
+        block = model.blocks[layer]
+        assert isinstance(block, Block)
+        residual = _later_block(block, residual, first_row=rows.start if layer == last else 0)
+    return _normalized(model.ln_final, residual) @ model.unembed.W_U + model.unembed.b_U
+
+
+class _Coordinates(NamedTuple):
+    """The embeddings of a batch over the basis of token and position vectors."""
+
+    basis: Float[Tensor, "m d_model"]
+    two_hot: Float[Tensor, "batch row m"]
+    inverse_scale: Float[Tensor, "batch row"]
+
+
+def _first_block(
+    model: Transformer, tokens: Int[Tensor, "batch row"], first_row: int
+) -> Float[Tensor, "batch answer d_model"]:
+    """The residual stream after block 0, for the rows from `first_row` on."""
+    block = model.blocks[0]
+    assert isinstance(block, Block)
+    embedded = _embed(model, tokens)
+    coordinates, basis = _attend(block, embedded, first_row)
+    batch, rows, _ = coordinates.shape
+    flat = coordinates.flatten(0, 1)
+    residual = flat @ basis
+    if block.mlp is not None:
+        scale = _inverse_scale(residual)[:, None]
+        projected = _with_bias_row(block.ln2, basis) @ block.mlp.W_in
+        pre = torch.addmm(block.mlp.b_in, _with_ones(flat * scale), projected)
+        residual = residual + torch.addmm(block.mlp.b_out, pre.relu_(), block.mlp.W_out)
+    return residual.view(batch, rows, -1)
+
+
+def _embed(model: Transformer, tokens: Int[Tensor, "batch row"]) -> _Coordinates:
+    """The batch as two-hot rows, with the LayerNorm scale of each (position, token)."""
+    positions, vocabulary = tokens.shape[1], model.config.vocabulary
+    basis = torch.cat([model.embed.W_E, model.pos_embed.W_pos[:positions]])
+    basis = _centred(basis)
+    one_hot = F.one_hot(tokens, vocabulary).to(basis.dtype)
+    where = torch.eye(positions, dtype=basis.dtype, device=basis.device)
+    two_hot = torch.cat([one_hot, where.expand(len(tokens), -1, -1)], dim=-1)
+    every_embedding = basis[vocabulary:, None] + basis[:vocabulary]
+    inverse_scale = (one_hot * _inverse_scale(every_embedding)).sum(-1)
+    return _Coordinates(basis, two_hot, inverse_scale)
+
+
+def _attend(
+    block: Block, embedded: _Coordinates, first_row: int
+) -> tuple[Float[Tensor, "batch answer k"], Float[Tensor, "k d_model"]]:
+    """The residual stream after attention as coordinates over a basis.
+
+    The basis: the embedding vectors, then for each head what it writes for each of them,
+    then the constant that the biases write.
+    """
+    attn, (basis, two_hot, inverse_scale) = block.attn, embedded
+    m, d_head = len(basis), attn.W_Q.shape[-1]
+    queries = two_hot[:, first_row:]
+    scale_of_query = inverse_scale[:, None, first_row:, None]
+    scale_of_key = inverse_scale[:, None, None, :]
+
+    read = _with_bias_row(block.ln1, basis).expand(len(attn.W_Q), -1, -1)
+    q = _add_to_last_row(torch.bmm(read, attn.W_Q), attn.b_Q)
+    k = torch.bmm(read[:, :m], attn.W_K)
+    form = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d_head)
+    query_form = torch.einsum("brm,hmn->bhrn", queries, form[:, :m])
+    query_form = query_form * scale_of_query + form[:, m:]
+    scores = query_form @ two_hot.transpose(1, 2)[:, None] * scale_of_key
+    weights = (scores + _unseen(scores, first_row)).softmax(-1) * scale_of_key
+
+    written = _add_to_last_row(torch.bmm(read, attn.W_V), attn.b_V)
+    written = torch.bmm(written, attn.W_O)
+    constant = written[:, m].sum(0) + attn.b_O
+    mixed = (weights @ two_hot[:, None]).transpose(1, 2).flatten(2)
+    coordinates = _with_ones(torch.cat([queries, mixed], dim=-1))
+    return coordinates, _centred(torch.cat([basis, written[:, :m].flatten(0, 1), constant[None]]))
+
+
+def _later_block(
+    block: Block, residual: Float[Tensor, "batch row d_model"], first_row: int
+) -> Float[Tensor, "batch answer d_model"]:
+    """Block 1 and up: every row is read, the rows from `first_row` on are computed."""
+    attn = block.attn
+    x = _normalized(block.ln1, residual)
+    q = torch.einsum("brd,hde->bhre", x[:, first_row:], attn.W_Q) + attn.b_Q[:, None]
+    k = torch.einsum("brd,hde->bhre", x, attn.W_K) + attn.b_K[:, None]
+    v = torch.einsum("brd,hde->bhre", x, attn.W_V) + attn.b_V[:, None]
+    scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
+    z = (scores + _unseen(scores, first_row)).softmax(-1) @ v
+    residual = residual[:, first_row:] + attn.b_O
+    residual = residual + z.transpose(1, 2).flatten(2) @ attn.W_O.flatten(0, 1)
+    if block.mlp is not None:
+        pre = _normalized(block.ln2, residual) @ block.mlp.W_in + block.mlp.b_in
+        residual = residual + pre.relu_() @ block.mlp.W_out + block.mlp.b_out
+    return residual
+
+
+def _unseen(scores: Float[Tensor, "batch head row key"], first_row: int) -> Tensor:
+    """Minus infinity where a key comes after its row."""
+    rows, keys = scores.shape[-2:]
+    blank = torch.full((rows, keys), -torch.inf, dtype=scores.dtype, device=scores.device)
+    return blank.triu(first_row + 1)
+
+
+def _centred(vectors: Float[Tensor, "k d_model"]) -> Float[Tensor, "k d_model"]:
+    return vectors - vectors.mean(-1, keepdim=True)
+
+
+def _inverse_scale(centred: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch"]:
+    return (centred.square().mean(-1) + LAYER_NORM_EPSILON).rsqrt()
+
+
+def _with_bias_row(norm: LayerNorm, basis: Float[Tensor, "k d_model"]) -> Tensor:
+    """What LayerNorm makes of each basis vector, but for the scale; then its bias as a row."""
+    return torch.cat([basis * norm.w, norm.b[None]])
+
+
+def _with_ones(coordinates: Float[Tensor, "*batch k"]) -> Float[Tensor, "*batch k+1"]:
+    """The coordinate of the bias row: always 1."""
+    return F.pad(coordinates, (0, 1), value=1.0)
+
+
+def _add_to_last_row(
+    projected: Float[Tensor, "head k d_head"], bias: Float[Tensor, "head d_head"]
+) -> Float[Tensor, "head k d_head"]:
+    """Fold a head's own bias into the bias row."""
+    return torch.cat([projected[:, :-1], projected[:, -1:] + bias[:, None]], dim=1)
+
+
+def _normalized(norm: LayerNorm, x: Float[Tensor, "*batch d_model"]) -> Tensor:
+    return F.layer_norm(x, norm.w.shape, norm.w, norm.b, LAYER_NORM_EPSILON)

@@ -1,0 +1,71 @@
+"""The shape of a model, checked on construction. No torch here: `--help` stays fast."""
+
+from __future__ import annotations
+
+import msgspec
+
+from carryscope.errors import CallError
+from carryscope.task.tokens import Format, FormatName
+
+FORMAT_VERSION = 1
+"""Version of the run directory's files. A newer one is refused, never guessed at."""
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that fixes the shape of a model. The defaults are the paper's."""
+
+    digits: int = 5
+    """Digits of each number in a question."""
+
+    format: FormatName = "plain"
+    """`plain` 12345+67890=080235, or `signed` 12345+67890=+080235."""
+
+    vocabulary: int = 12
+    """12 tokens as in the paper, or the 15 of its authors' later library."""
+
+    layers: int = 1
+    """Transformer blocks."""
+
+    heads: int = 3
+    """Attention heads in each block."""
+
+    d_model: int = 0
+    """Width of the residual stream. 0 means the paper's (512 // heads) * heads."""
+
+    d_mlp: int = -1
+    """Neurons in each MLP. -1 means the paper's 4 * d_model, 0 an attention-only model."""
+
+    def __post_init__(self) -> None:
+        self._at_least("layers", self.layers, 1)
+        self._at_least("heads", self.heads, 1)
+        if self.d_model == 0:
+            msgspec.structs.force_setattr(self, "d_model", 512 // self.heads * self.heads)
+        self._at_least("d_model", self.d_model, 1)
+        if self.d_mlp == -1:
+            msgspec.structs.force_setattr(self, "d_mlp", 4 * self.d_model)
+        self._at_least("d_mlp", self.d_mlp, 0)
+        if self.d_model % self.heads:
+            raise CallError(
+                f"heads must divide d_model. Got {self.heads} heads and d_model {self.d_model}."
+            )
+        _ = self.layout
+
+    @staticmethod
+    def _at_least(name: str, value: int, least: int) -> None:
+        if value < least:
+            raise CallError(f"{name} must be at least {least}. Got {value}.")
+
+    @property
+    def layout(self) -> Format:
+        """How questions are written as tokens for this model."""
+        return Format(self.digits, self.format, self.vocabulary)
+
+    @property
+    def d_head(self) -> int:
+        """Width of one attention head."""
+        return self.d_model // self.heads
+
+    @property
+    def context(self) -> int:
+        """Tokens in a question with its answer."""
+        return self.layout.context

@@ -1,0 +1,111 @@
+"""TransformerLens state dicts, in and out.
+
+In: a `.pth` file saved from a HookedTransformer. Out: a `Transformer` with the same logits;
+and back. Our parameters have TransformerLens names, so this is a matter of reading shapes,
+and of the two constant buffers (`mask`, `IGNORE`) that its files also hold.
+
+A state dict does not tell the activation or the normalisation; we take ReLU and LayerNorm,
+which is what the paper's notebook and its authors' later library train.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import re
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from carryscope.errors import CallError
+from carryscope.model.config import ModelConfig
+from carryscope.model.files import with_weights
+from carryscope.model.transformer import Transformer
+from carryscope.storage import read_bytes, write_bytes
+from carryscope.task.tokens import VOCABULARIES
+
+_BUFFERS = ("attn.mask", "attn.IGNORE")
+
+
+def read_state_dict(path: Path) -> Transformer:
+    """The model of a TransformerLens `.pth` file, its shape inferred from its tensors."""
+    try:
+        loaded = torch.load(io.BytesIO(read_bytes(path)), map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
+        raise CallError(
+            f"{path} is not a state dict that can be read safely (weights only). "
+            "Save it with torch.save(model.state_dict(), path)."
+        ) from error
+    if not isinstance(loaded, dict) or not all(isinstance(v, Tensor) for v in loaded.values()):
+        raise CallError(f"{path} must hold a state dict of tensors. Got {type(loaded).__name__}.")
+    weights = {
+        name: tensor.to(torch.float32)
+        for name, tensor in loaded.items()
+        if not name.endswith(_BUFFERS)
+    }
+    return with_weights(infer_config(weights, path), weights, path)
+
+
+def infer_config(weights: dict[str, Tensor], source: Path) -> ModelConfig:
+    """Layers, heads, widths, digits and format, from the names and shapes of the tensors."""
+    for name in ("embed.W_E", "pos_embed.W_pos", "blocks.0.attn.W_Q", "unembed.W_U"):
+        if name not in weights:
+            raise CallError(f"{source} is not a TransformerLens state dict: it has no {name}.")
+    if "blocks.0.ln1.w" not in weights:
+        raise CallError(
+            f"{source} has no LayerNorm weights (blocks.0.ln1.w): folded models and models "
+            "without LayerNorm look alike. Save the model with fold_ln=False."
+        )
+    vocabulary, d_model = weights["embed.W_E"].shape
+    context = weights["pos_embed.W_pos"].shape[0]
+    heads, _, d_head = weights["blocks.0.attn.W_Q"].shape
+    if heads * d_head != d_model:
+        raise CallError(f"{source}: heads * d_head must be d_model. Got {heads} * {d_head}.")
+    if context % 3 == 2 or context < 6:
+        raise CallError(
+            f"{source}: the context must be 3n+3 (plain) or 3n+4 (signed) tokens. Got {context}."
+        )
+    if vocabulary not in VOCABULARIES:
+        raise CallError(f"{source}: the vocabulary must have 12 or 15 tokens. Got {vocabulary}.")
+    mlp = weights.get("blocks.0.mlp.W_in")
+    blocks = {int(found[1]) for name in weights if (found := re.match(r"blocks\.(\d+)\.", name))}
+    return ModelConfig(
+        digits=(context - 3) // 3,
+        format="plain" if context % 3 == 0 else "signed",
+        vocabulary=vocabulary,
+        layers=len(blocks),
+        heads=heads,
+        d_model=d_model,
+        d_mlp=0 if mlp is None else mlp.shape[1],
+    )
+
+
+def write_state_dict(model: Transformer, path: Path) -> None:
+    """Write a `.pth` file that a HookedTransformer of the same shape loads strictly."""
+    context = model.config.context
+    state = dict(model.state_dict())
+    for layer in range(model.config.layers):
+        mask = torch.ones(context, context, dtype=torch.bool).tril()
+        state[f"blocks.{layer}.attn.mask"] = mask
+        state[f"blocks.{layer}.attn.IGNORE"] = torch.tensor(-torch.inf)
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    write_bytes(path, buffer.getvalue())
+
+
+def hooked_transformer_config(config: ModelConfig) -> dict[str, object]:
+    """The arguments of the HookedTransformerConfig that fits an exported state dict."""
+    return {
+        "n_layers": config.layers,
+        "n_heads": config.heads,
+        "d_model": config.d_model,
+        "d_head": config.d_head,
+        "d_mlp": config.d_mlp or None,
+        "attn_only": not config.d_mlp,
+        "act_fn": "relu" if config.d_mlp else None,
+        "normalization_type": "LN",
+        "d_vocab": config.vocabulary,
+        "d_vocab_out": config.vocabulary,
+        "n_ctx": config.context,
+    }

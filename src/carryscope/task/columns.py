@@ -1,0 +1,151 @@
+"""Columns and sub-tasks: what each digit pair contributes, and what each answer digit needs.
+
+In: `Questions`. Out: `Columns`, whose attributes are arrays over (batch, column) or
+(batch, digit). Worked sum, 00445+00555=001000 (column 0 on the right):
+
+    column         4 3 2 1 0           answer digit     5 4 3 2 1 0
+    raw sum S      0 0 9 9 10          carry-in         0 0 1 1 1 0
+    state          K K P P G           look-ahead       0 0 2 1 0 0
+                                       task class       BA BA UC1 US9 US9 BA
+
+A3 is 1 only because of the carry that column 0 generates and columns 1 and 2 pass on: a
+carrying cascade of depth 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from carryscope.task.questions import Array, Questions
+
+
+class State(IntEnum):
+    """What a column does with a carry arriving from below."""
+
+    KILL = 0
+    """S <= 8: no carry leaves, whatever arrives."""
+    PROPAGATE = 1
+    """S = 9: the carry that arrives is passed on."""
+    GENERATE = 2
+    """S >= 10: a carry leaves, whatever arrives."""
+
+    @property
+    def letter(self) -> str:
+        return self.name[0]
+
+
+class Task(IntEnum):
+    """Task class of one answer digit in one question: an exact partition."""
+
+    BA = 0
+    """Base add: no carry arrives."""
+    UC1 = 1
+    """Use carry 1: a carry arrives and S is not 9."""
+    US9 = 2
+    """Use sum 9: a carry arrives and S is 9, so the carry travels on."""
+
+
+class QuestionClass(IntEnum):
+    """The hardest thing a question asks for, after the paper's table by category."""
+
+    BA = 0
+    """No column receives a carry."""
+    UC1 = 1
+    """Some column receives a carry; none passes one on."""
+    SIMPLE_US9 = 2
+    """A carry travels through one column that sums to 9, never through two in a row."""
+    CASCADE_US9 = 3
+    """A carry travels through two or more columns in a row."""
+
+    @property
+    def label(self) -> str:
+        return ("BA", "UC1", "simple US9", "cascade US9")[self]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns of a batch of questions, and all that follows from their raw sums."""
+
+    sums: Int[Array, "batch column"]
+    """Raw sums S = D + D', in 0..18."""
+
+    @classmethod
+    def of(cls, questions: Questions) -> Columns:
+        """The columns of these questions."""
+        return cls(questions.first + questions.second)
+
+    @property
+    def digits(self) -> int:
+        return int(self.sums.shape[1])
+
+    @cached_property
+    def state(self) -> Int[Array, "batch column"]:
+        """The `State` of each column; MC1 and MS9 together, hence "tri-state"."""
+        return (self.sums >= 9).astype(np.int8) + (self.sums >= 10)
+
+    @property
+    def base_add(self) -> Int[Array, "batch column"]:
+        """BA: S mod 10."""
+        return self.sums % 10
+
+    @property
+    def make_carry(self) -> Bool[Array, "batch column"]:
+        """MC1: S >= 10."""
+        return self.sums >= 10
+
+    @property
+    def make_sum_9(self) -> Bool[Array, "batch column"]:
+        """MS9: S = 9."""
+        return np.equal(self.sums, 9)
+
+    @cached_property
+    def carry_in(self) -> Bool[Array, "batch digit"]:
+        """The true carry arriving at column k; at k = n it is the answer digit A_n itself."""
+        carry = np.zeros((len(self.sums), self.digits + 1), dtype=bool)
+        for i in range(self.digits):
+            carry[:, i + 1] = self.make_carry[:, i] | (self.make_sum_9[:, i] & carry[:, i])
+        return carry
+
+    @property
+    def use_carry(self) -> Bool[Array, "batch column"]:
+        """UC1 as a variable: the carry-in of each column is 1."""
+        return self.carry_in[:, :-1]
+
+    @property
+    def use_sum_9(self) -> Bool[Array, "batch column"]:
+        """US9 as a variable: S = 9 and the carry-in is 1."""
+        return self.make_sum_9 & self.use_carry
+
+    @cached_property
+    def look_ahead(self) -> Int[Array, "batch digit"]:
+        """Depth L: how many columns directly below digit k propagate before one does not."""
+        depth = np.zeros((len(self.sums), self.digits + 1), dtype=np.int8)
+        for i in range(self.digits):
+            depth[:, i + 1] = np.where(self.make_sum_9[:, i], depth[:, i] + 1, 0)
+        return depth
+
+    @property
+    def carrying(self) -> Bool[Array, "batch digit"]:
+        """Whether the look-ahead of digit k ends in *generate* (the alternative is *quiet*).
+
+        That is the carry-in itself: the first column that does not propagate decides it.
+        """
+        return self.carry_in
+
+    @cached_property
+    def task(self) -> Int[Array, "batch digit"]:
+        """The `Task` of each answer digit. A_n counts as a column with S = 0: BA or UC1."""
+        task = self.carry_in.astype(np.int8)
+        task[:, :-1] += self.use_sum_9
+        return task
+
+    @cached_property
+    def question_class(self) -> Int[Array, " batch"]:
+        """The `QuestionClass`: by the longest distance any carry travels."""
+        travelled = np.where(self.carry_in, self.look_ahead + 1, 0)
+        return np.minimum(np.amax(travelled, axis=1), QuestionClass.CASCADE_US9, dtype=np.int8)

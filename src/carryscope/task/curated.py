@@ -1,0 +1,97 @@
+"""The curated questions: over 100 for five digits, and none of them ever trained on.
+
+In: a number of digits. Out: the questions, and a training generator that avoids them.
+
+The set covers, for every answer digit, every look-ahead depth, carrying and quiet; for every
+column that passes a carry on (US9), the same with that column at 9; and the questions that
+the paper names. It is the same on every machine: the rule draws from a fixed generator.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import UInt
+
+from carryscope.task.columns import State
+from carryscope.task.questions import Array, Questions, check_digits
+from carryscope.task.sampling import uniform, with_states
+from carryscope.task.strata import LookAhead, look_ahead_probabilities
+
+EXAMPLES_PER_CASE = 2
+"""Questions drawn for each case of the rule; two make over 100 for five digits."""
+
+LARGEST_SHARE = 0.1
+"""At most this share of all questions is set aside, so that one-digit models can still learn."""
+
+HAND_PICKED = (
+    "0+0 1+0 0+1 5+5 9+9 9+1 1+9 25+79 45+55 55+45 99+1 1+99 99+99 445+555 555+445 123+877 "
+    "999+1 1+999 888+11111 11111+22222 11811+22222 17811+22222 35000+35000 15020+45091 "
+    "41127+10880 81818+18182 44445+55555 54321+45679 44450+55550 1234+8769 54321+77779 "
+    "12345+67890 99999+1 1+99999 99999+99999 90000+9999 50000+49999 49999+50001"
+).split()
+"""Sums the paper names, and the ones a person tries first."""
+
+_KEY_BASE = 0x9E3779B97F4A7C15
+"""An odd number with well-mixed bits (2^64 over the golden ratio)."""
+
+
+@lru_cache
+def curated_questions(digits: int) -> Questions:
+    """The curated questions that fit in `digits` digits, each once."""
+    check_digits(digits)
+    pairs = [tuple(map(int, text.split("+"))) for text in HAND_PICKED]
+    fitting = [(a, b) for a, b in pairs if max(a, b) < 10**digits]
+    drawn = Questions.joined([Questions.from_integers(fitting, digits), _by_rule(digits)])
+    _, first_seen = np.unique(question_keys(drawn), return_index=True)
+    limit = max(1, int(LARGEST_SHARE * 100.0**digits))
+    return drawn[np.sort(first_seen)[:limit]]
+
+
+def _by_rule(digits: int) -> Questions:
+    """For every case of look-ahead, and again with the digit's own column at 9: examples."""
+    generator = np.random.default_rng(digits)
+    strata = []
+    for case in look_ahead_probabilities(digits):
+        own_column = [State.KILL, State.GENERATE]
+        if case.carrying:
+            own_column = [State.KILL, State.PROPAGATE]
+        for own in own_column[: 1 if case.digit == digits else 2]:
+            strata.append(_states_for(case, own, digits))
+    states = np.repeat(np.array(strata, dtype=np.int8), EXAMPLES_PER_CASE, axis=0)
+    return with_states(generator, states)
+
+
+def _states_for(case: LookAhead, own: State, digits: int) -> list[State]:
+    """States that give one answer digit the wanted look-ahead, all other columns quiet."""
+    states = [State.KILL] * (digits + 1)
+    states[case.digit] = own
+    for column in range(case.digit - case.depth, case.digit):
+        states[column] = State.PROPAGATE
+    if case.carrying:
+        states[case.digit - case.depth - 1] = State.GENERATE
+    return states[:digits]
+
+
+def question_keys(questions: Questions) -> UInt[Array, " batch"]:
+    """One 64-bit number per question: a polynomial in its digits, modulo 2^64.
+
+    Two questions share theirs with a chance near 1e-19; all a clash would do is keep one
+    more question out of the training data.
+    """
+    both = np.concatenate([questions.first, questions.second], axis=1).astype(np.uint64)
+    powers = np.full(both.shape[1], _KEY_BASE, dtype=np.uint64).cumprod(dtype=np.uint64)
+    return np.sum(both * powers, axis=1, dtype=np.uint64)
+
+
+def without_curated(generator: np.random.Generator, questions: Questions) -> Questions:
+    """The questions with every curated one replaced by a fresh uniform draw that is not."""
+    reserved = question_keys(curated_questions(questions.digits))
+    first, second = questions.first.copy(), questions.second.copy()
+    hit = np.isin(question_keys(questions), reserved)
+    while hit.any():
+        fresh = uniform(generator, int(hit.sum()), questions.digits)
+        first[hit], second[hit] = fresh.first, fresh.second
+        hit[hit] = np.isin(question_keys(fresh), reserved)
+    return Questions(first, second)

@@ -1,0 +1,123 @@
+"""Addition questions as digit arrays, units first.
+
+In: numbers, digits or text. Out: `Questions`, two arrays of shape (batch, column).
+The question 445+555 for a 5-digit model is
+
+    first  = [[5, 4, 4, 0, 0]]     D0 D1 D2 D3 D4
+    second = [[5, 5, 5, 0, 0]]     D'0 D'1 D'2 D'3 D'4
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Int
+
+from carryscope.errors import CallError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+else:
+    Array = np.ndarray
+
+MAX_DIGITS = 20
+"""The largest question size. Nothing but patience stands in the way of more."""
+
+
+def check_digits(digits: int) -> None:
+    """Refuse a question size outside 1..MAX_DIGITS."""
+    if not 1 <= digits <= MAX_DIGITS:
+        raise CallError(f"digits must be between 1 and {MAX_DIGITS}. Got {digits}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """A batch of questions `first + second`, all with the same number of digits."""
+
+    first: Int[Array, "batch column"]
+    second: Int[Array, "batch column"]
+
+    @property
+    def digits(self) -> int:
+        """How many digits each number has, leading zeros included."""
+        return int(self.first.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __getitem__(self, chosen: Any) -> Questions:
+        """The questions picked by a slice, a mask or an index array."""
+        return Questions(self.first[chosen], self.second[chosen])
+
+    def swapped(self) -> Questions:
+        """The same sums asked the other way round."""
+        return Questions(self.second, self.first)
+
+    def integers(self) -> list[tuple[int, int]]:
+        """The questions as pairs of Python integers, exact for any number of digits."""
+        return list(zip(_to_integers(self.first), _to_integers(self.second), strict=True))
+
+    def texts(self) -> list[str]:
+        """The questions as a person writes them: `445+555`."""
+        return [f"{first}+{second}" for first, second in self.integers()]
+
+    @classmethod
+    def from_integers(cls, pairs: Iterable[tuple[int, int]], digits: int) -> Questions:
+        """Questions from pairs of integers, each of which must fit in `digits` digits."""
+        check_digits(digits)
+        pairs = list(pairs)
+        first = _to_digits([pair[0] for pair in pairs], digits)
+        return cls(first, _to_digits([pair[1] for pair in pairs], digits))
+
+    @classmethod
+    def joined(cls, batches: Sequence[Questions]) -> Questions:
+        """Several batches as one."""
+        first = np.concatenate([batch.first for batch in batches])
+        return cls(first, np.concatenate([batch.second for batch in batches]))
+
+
+def _to_digits(numbers: Sequence[int], digits: int) -> Int[Array, "batch column"]:
+    for number in numbers:
+        if not 0 <= number < 10**digits:
+            raise CallError(
+                f"The numbers must have at most {digits} digit{'s' * (digits > 1)}. Got {number}."
+            )
+    rows = [[int(d) for d in str(number).zfill(digits)[::-1]] for number in numbers]
+    return np.array(rows, dtype=np.int8).reshape(len(numbers), digits)
+
+
+def _to_integers(digits: Int[Array, "batch column"]) -> list[int]:
+    return [int("".join(map(str, row[::-1]))) for row in digits.tolist()]
+
+
+def parse_question(text: str, digits: int) -> Questions:
+    """One question from what a person types: `445+555`, ` 0445 + 555 =`.
+
+    Each kind of mistake has its own one-line message.
+    """
+    typed = text.strip().removesuffix("=").strip()
+    if not typed:
+        raise CallError("Type a sum such as 445+555. Got an empty question.")
+    if "-" in typed or "−" in typed:  # noqa: RUF001 - people paste the typographic minus
+        raise CallError(f"This model only adds, without signs. Got a minus sign in '{text}'.")
+    stray = re.search(r"[^0-9+\s]", typed)
+    if stray:
+        raise CallError(f"A sum has only digits and one '+'. Got '{stray[0]}' in '{text}'.")
+    parts = [part.strip() for part in typed.split("+")]
+    if len(parts) != 2 or not all(parts):
+        raise CallError(f"A sum is two numbers with one '+' between them. Got '{text}'.")
+    if any(re.search(r"\s", part) for part in parts):
+        raise CallError(f"A number has no spaces inside it. Got '{text}'.")
+    for part in parts:
+        if len(part.lstrip("0")) > digits:
+            raise CallError(
+                f"This model adds numbers of at most {digits} digit{'s' * (digits > 1)}. "
+                f"Got {part}, which has {len(part.lstrip('0'))}."
+            )
+    return Questions.from_integers([(int(parts[0]), int(parts[1]))], digits)

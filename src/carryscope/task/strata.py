@@ -1,0 +1,95 @@
+"""Strata: questions grouped by the state of each column, and their exact probabilities.
+
+In: a stratum, written like a number, highest column first (`KKPPG` holds 00445+00555).
+Out: probabilities over uniform questions, as exact rationals.
+
+    probability("KKPPG") = 45/100 * 45/100 * 10/100 * 10/100 * 45/100
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from carryscope.errors import CallError
+from carryscope.task.columns import Columns, State
+from carryscope.task.questions import Array, check_digits
+
+PAIRS_PER_SUM = tuple(10 - abs(s - 9) for s in range(19))
+"""How many of the 100 digit pairs have each raw sum."""
+
+PAIRS_PER_STATE = {
+    State.KILL: sum(PAIRS_PER_SUM[:9]),
+    State.PROPAGATE: PAIRS_PER_SUM[9],
+    State.GENERATE: sum(PAIRS_PER_SUM[10:]),
+}
+"""How many of the 100 digit pairs leave a column in each state: 45, 10, 45."""
+
+_STATE_OF_LETTER = {state.letter: state for state in State}
+
+
+def stratum_states(stratum: str) -> Int[Array, " column"]:
+    """The state of each column, units first, from a stratum such as `KKPPG`."""
+    unknown = set(stratum) - set(_STATE_OF_LETTER)
+    if unknown or not stratum:
+        raise CallError(
+            "A stratum has one letter per column: K (kill), P (propagate) or G (generate). "
+            f"Got '{stratum}'."
+        )
+    return np.array([_STATE_OF_LETTER[letter] for letter in reversed(stratum)], dtype=np.int8)
+
+
+def stratum_names(columns: Columns) -> list[str]:
+    """The stratum of each question."""
+    letters = np.array([state.letter for state in State])
+    return ["".join(row) for row in letters[columns.state[:, ::-1]]]
+
+
+def all_strata(digits: int) -> Iterator[str]:
+    """The 3^n strata of n-digit questions."""
+    check_digits(digits)
+    return ("".join(letters) for letters in product(_STATE_OF_LETTER, repeat=digits))
+
+
+def stratum_size(stratum: str) -> int:
+    """How many of the 10^(2n) questions lie in the stratum."""
+    size = 1
+    for state in stratum_states(stratum):
+        size *= PAIRS_PER_STATE[State(int(state))]
+    return size
+
+
+def stratum_probability(stratum: str) -> Fraction:
+    """The chance that a uniform question lies in the stratum."""
+    return Fraction(stratum_size(stratum), 100 ** len(stratum))
+
+
+class LookAhead(NamedTuple):
+    """What one answer digit has to look at: its depth, and how the look-ahead ends."""
+
+    digit: int
+    depth: int
+    carrying: bool
+
+
+def look_ahead_probabilities(digits: int) -> dict[LookAhead, Fraction]:
+    """The chance of every (answer digit, look-ahead depth, carrying or quiet).
+
+    For each answer digit the chances add up to 1. Depth k at digit k is the case in which
+    every column below propagates and the look-ahead falls off the end: quiet.
+    """
+    check_digits(digits)
+    ends = Fraction(PAIRS_PER_STATE[State.GENERATE], 100)
+    nine = Fraction(PAIRS_PER_STATE[State.PROPAGATE], 100)
+    chances: dict[LookAhead, Fraction] = {}
+    for digit in range(digits + 1):
+        for depth in range(digit):
+            for carrying in (True, False):
+                chances[LookAhead(digit, depth, carrying)] = nine**depth * ends
+        chances[LookAhead(digit, digit, False)] = nine**digit
+    return chances

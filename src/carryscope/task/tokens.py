@@ -1,0 +1,115 @@
+"""Questions as the tokens a model reads, in both formats.
+
+In: `Questions`. Out: token arrays of shape (batch, position), highest digit first.
+
+    plain    12345+67890=080235      context 3n+3
+    signed   12345+67890=+080235     context 3n+4
+
+A *row* is a position whose output predicts the next token. For five plain digits, rows 11
+("=") to 16 (A1) predict A5 .. A0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from carryscope.errors import CallError
+from carryscope.task.algorithms import exact_sum
+from carryscope.task.questions import Array, Questions, check_digits
+
+FormatName = Literal["plain", "signed"]
+
+VOCABULARIES = {12: "0123456789+=", 15: "0123456789+-=*\\"}
+"""Tokens by vocabulary size: the paper's twelve, and the fifteen of its authors' later library."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a question and its answer are laid out as tokens."""
+
+    digits: int
+    name: FormatName = "plain"
+    vocabulary: int = 12
+
+    def __post_init__(self) -> None:
+        check_digits(self.digits)
+        if self.name not in ("plain", "signed"):
+            raise CallError(f"format must be 'plain' or 'signed'. Got '{self.name}'.")
+        if self.vocabulary not in VOCABULARIES:
+            raise CallError(f"vocabulary must be 12 or 15. Got {self.vocabulary}.")
+
+    @property
+    def symbols(self) -> str:
+        """The text of each token."""
+        return VOCABULARIES[self.vocabulary]
+
+    @property
+    def signs(self) -> int:
+        """How many sign tokens open the answer: 0 or 1."""
+        return int(self.name == "signed")
+
+    @property
+    def context(self) -> int:
+        """Tokens in a question with its answer."""
+        return 3 * self.digits + 3 + self.signs
+
+    @property
+    def answer_length(self) -> int:
+        """Tokens in the answer, its sign included."""
+        return self.digits + 1 + self.signs
+
+    @property
+    def first_row(self) -> int:
+        """The row of "=", which predicts the first answer token."""
+        return 2 * self.digits + 1
+
+    @property
+    def answer_rows(self) -> range:
+        """The rows that predict the answer tokens."""
+        return range(self.first_row, self.first_row + self.answer_length)
+
+    @property
+    def answer_names(self) -> list[str]:
+        """A5 .. A0, or in the signed format A6 (the sign) .. A0."""
+        return [f"A{k}" for k in reversed(range(self.answer_length))]
+
+    @property
+    def position_names(self) -> list[str]:
+        """D4 .. D0, +, D'4 .. D'0, =, A5 .. A0."""
+        columns = list(reversed(range(self.digits)))
+        first = [f"D{i}" for i in columns]
+        return [*first, "+", *(f"D'{i}" for i in columns), "=", *self.answer_names]
+
+    def encode(self, questions: Questions) -> Int[Array, "batch position"]:
+        """The questions with their true answers as tokens."""
+        return self.encode_answer(questions, exact_sum(questions))
+
+    def encode_answer(
+        self, questions: Questions, answer: Int[Array, "batch digit"]
+    ) -> Int[Array, "batch position"]:
+        """The questions with the given answer digits as tokens."""
+        if questions.digits != self.digits:
+            raise CallError(
+                f"The questions must have {self.digits} digits. Got {questions.digits}."
+            )
+        plus, equals = self.symbols.index("+"), self.symbols.index("=")
+        tokens = np.empty((len(questions), self.context), dtype=np.int64)
+        tokens[:, : self.digits] = questions.first[:, ::-1]
+        tokens[:, self.digits] = plus
+        tokens[:, self.digits + 1 : self.first_row] = questions.second[:, ::-1]
+        tokens[:, self.first_row] = equals
+        tokens[:, self.first_row + 1] = plus
+        tokens[:, self.first_row + 1 + self.signs :] = answer[:, ::-1]
+        return tokens
+
+    def answer_tokens(self, tokens: Int[Array, "batch position"]) -> Int[Array, "batch answer"]:
+        """The answer part of encoded questions, in the order the model gives it."""
+        return tokens[:, self.first_row + 1 :]
+
+    def text(self, tokens: Int[Array, " position"]) -> str:
+        """Tokens as text."""
+        return "".join(self.symbols[token] for token in tokens)

@@ -1,0 +1,120 @@
+"""Checkpoints and metrics on disk, such that a kill at any moment loses only time.
+
+A checkpoint is one file, replaced atomically: weights, optimizer moments, step count. The
+random numbers need no place in it, because a batch is a function of seed and step.
+Metrics are appended; on resume, lines beyond the checkpoint's step are cut off, since the
+same steps are about to be made, and recorded, again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import safetensors.torch
+
+from carryscope.errors import CallError, WorkError
+from carryscope.model.files import read_tensors
+from carryscope.storage import read_bytes, write_bytes
+from carryscope.training.losses import StepRecord
+from carryscope.training.trainer import Trainer
+
+CHECKPOINT_FILE = Path("checkpoint") / "state.safetensors"
+METRICS_FILE = "metrics.jsonl"
+
+
+def save_checkpoint(trainer: Trainer, seconds: float, directory: Path) -> None:
+    """Write the trainer's state, and how long it has been training."""
+    notes = {"step": str(trainer.step), "seconds": repr(seconds)}
+    content = safetensors.torch.save(trainer.state(), metadata=notes)
+    write_bytes(directory / CHECKPOINT_FILE, content)
+
+
+def load_checkpoint(trainer: Trainer, directory: Path) -> float:
+    """Bring the trainer to the checkpoint, if there is one; how long it had been training."""
+    path = directory / CHECKPOINT_FILE
+    if not path.exists():
+        return 0.0
+    tensors = read_tensors(path)
+    notes = _metadata(path)
+    try:
+        trainer.restore(int(notes["step"]), tensors)
+        return float(notes["seconds"])
+    except (KeyError, RuntimeError) as error:
+        raise CallError(
+            f"{path} does not belong to this run. Delete it to train from the start."
+        ) from error
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    """The notes at the head of a safetensors file: a length, then a JSON header."""
+    content = read_bytes(path)
+    (length,) = struct.unpack("<Q", content[:8])
+    notes: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__", {})
+    return notes
+
+
+class MetricsWriter:
+    """Appends step records to `metrics.jsonl`."""
+
+    def __init__(self, directory: Path, step: int) -> None:
+        """Open the file with the records up to `step` kept and all later ones cut off."""
+        path = directory / METRICS_FILE
+        kept = _lines_up_to(path, step) if path.exists() else []
+        if len(kept) < step:
+            raise CallError(
+                f"{path} has {len(kept)} of the {step} steps that the checkpoint has made. "
+                f"Delete {directory / CHECKPOINT_FILE} to train from the start."
+            )
+        write_bytes(path, b"".join(kept))
+        self._path = path
+        self._file: BinaryIO = path.open("ab")
+        self._encode = msgspec.json.Encoder().encode
+
+    def __enter__(self) -> MetricsWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # After a failed write Python would try again on closing, and fail again: the bytes in
+        # its buffer are beyond the last checkpoint and not worth a second error.
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def write(self, record: StepRecord) -> None:
+        """Add one record; it is safe from a kill after the next `flush`."""
+        with self._told():
+            self._file.write(self._encode(record) + b"\n")
+
+    def flush(self) -> None:
+        """Hand all records to the operating system."""
+        with self._told():
+            self._file.flush()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise WorkError(
+                f"Cannot write {self._path}: {error.strerror}. The last checkpoint is intact."
+            ) from error
+
+
+def _lines_up_to(path: Path, step: int) -> list[bytes]:
+    """Whole lines only: a kill can cut the last one short."""
+    lines = read_bytes(path).splitlines(keepends=True)
+    return [line for line in lines[:step] if line.endswith(b"\n")]
+
+
+def read_metrics(directory: Path) -> list[StepRecord]:
+    """All records of a run."""
+    path = directory / METRICS_FILE
+    try:
+        return msgspec.json.Decoder(StepRecord).decode_lines(read_bytes(path))
+    except msgspec.DecodeError as error:
+        raise CallError(f"{path} is damaged: {error}.") from error

@@ -1,0 +1,130 @@
+"""A training recipe, and the record that makes a run reproducible. No torch here."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import msgspec
+
+import carryscope
+from carryscope.errors import CallError
+from carryscope.model.config import ModelConfig
+from carryscope.task.sampling import PAPER_BATCH_SHARE, PAPER_CELL_SHARE
+
+Schedule = Literal["constant", "linear", "cosine"]
+Optimizer = Literal["adamw", "adam"]
+
+
+class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that fixes a training, bit for bit on one machine. Defaults: the paper's."""
+
+    seed: int = 129000
+    """Seeds the initial weights and every batch; the default is the authors' own."""
+
+    steps: int = 5000
+    """Optimizer steps, each on fresh questions."""
+
+    batch: int = 64
+    """Questions per step."""
+
+    optimizer: Optimizer = "adamw"
+    """`adamw` decays weights apart from the gradient; `adam` is the classic, with no decay."""
+
+    learning_rate: float = 8e-5
+    """The highest rate of the schedule."""
+
+    embedding_rate: float = 1.0
+    """The rate of W_E and W_pos, as a share of `learning_rate`."""
+
+    betas: tuple[float, float] = (0.9, 0.98)
+    """Decay of the running mean of the gradient and of its square."""
+
+    weight_decay: float = 0.1
+    """Pull towards zero, on every parameter."""
+
+    warmup: int = 10
+    """Steps over which the rate rises from zero."""
+
+    schedule: Schedule = "constant"
+    """After the warm-up: `constant`, or down to zero along a line or half a cosine."""
+
+    clip: float = 0.0
+    """Largest norm of the gradient; 0 leaves it alone."""
+
+    init_std: float = 0.0
+    """Standard deviation of the initial weights; 0 means the paper's 0.8/sqrt(d_model)."""
+
+    embedding_std: float = 0.0
+    """The same for W_E and W_pos; 0 means as `init_std`."""
+
+    enriched_batches: float = PAPER_BATCH_SHARE
+    """Share of batches that get extra columns summing to 9 by the paper's rule."""
+
+    enriched_cells: float = PAPER_CELL_SHARE
+    """Share of columns made to sum to 9 in such a batch."""
+
+    nines: float = 0.0
+    """Our own rule instead, if above 0: each question draws its share of columns that sum to
+    9, uniformly between 0 and this."""
+
+    paper_tail: float = 0.15
+    """With our own rule, the last part of the steps that goes back to the paper's."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch"):
+            self._require(getattr(self, name) >= 1, name, "at least 1")
+        for name in ("seed", "warmup", "clip", "weight_decay", "init_std", "embedding_std"):
+            self._require(getattr(self, name) >= 0, name, "at least 0")
+        for name in ("learning_rate", "embedding_rate"):
+            self._require(getattr(self, name) > 0, name, "above 0")
+        for name in ("enriched_batches", "enriched_cells", "nines", "paper_tail"):
+            self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
+        self._require(all(0 <= beta < 1 for beta in self.betas), "betas", "from 0 to below 1")
+
+    def _require(self, holds: bool, name: str, what: str) -> None:
+        if not holds:
+            raise CallError(f"{name} must be {what}. Got {getattr(self, name)}.")
+
+    def rate(self, step: int) -> float:
+        """The share of `learning_rate` used at a step, counted from 0."""
+        if step < self.warmup:
+            return (step + 1) / self.warmup
+        if self.schedule == "constant":
+            return 1.0
+        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        if self.schedule == "linear":
+            return 1.0 - done
+        return 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of `config.json`."""
+
+    format_version: int
+    package_version: str = carryscope.__version__
+    preset: str | None = None
+    """The preset the run started from, before any override."""
+    source: str | None = None
+    """The name of the file an imported model came from."""
+    model: ModelConfig
+    training: TrainingConfig | None = None
+    """None for an imported model, whose training is not ours to know."""
+
+
+def differences(wanted: RunConfig, found: RunConfig) -> list[str]:
+    """The fields in which two configs would train different models, with both values."""
+    return [
+        f"{part}.{name} is {_field(found, part, name)}, asked for {_field(wanted, part, name)}"
+        for part in ("model", "training")
+        for name in _names(wanted, part) | _names(found, part)
+        if _field(wanted, part, name) != _field(found, part, name)
+    ]
+
+
+def _names(config: RunConfig, part: str) -> dict[str, None]:
+    return dict.fromkeys(getattr(getattr(config, part), "__struct_fields__", ()))
+
+
+def _field(config: RunConfig, part: str, name: str) -> Any:
+    return getattr(getattr(config, part), name, None)

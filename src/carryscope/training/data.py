@@ -1,0 +1,48 @@
+"""The training questions: a function of the recipe and the step, so resume needs no state.
+
+In: a recipe and a step. Out: the `Questions` of that step's batch, never a curated one. And
+the fixed held-out questions, drawn by the paper's rule from a seed no training uses.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from carryscope.task.curated import without_curated
+from carryscope.task.questions import Questions
+from carryscope.task.sampling import enriched, uniform, with_nines
+from carryscope.training.config import TrainingConfig
+
+HELD_OUT_BATCHES = 128
+"""With 64 questions each: 8,192 held-out questions, about one in five batches enriched."""
+
+_HELD_OUT_SEED = (2**63, 99)
+"""Two words, the first of which no training seed has; training batches use (seed, step)."""
+
+
+def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
+    """The batch of a step, counted from 0."""
+    generator = np.random.default_rng((recipe.seed, step))
+    if recipe.nines and step < recipe.steps * (1 - recipe.paper_tail):
+        questions = uniform(generator, recipe.batch, digits)
+        shares = generator.random((recipe.batch, 1)) * recipe.nines
+        cells = generator.random((recipe.batch, digits)) < shares
+        questions = with_nines(generator, questions, cells)
+    else:
+        questions = enriched(
+            generator,
+            recipe.batch,
+            digits,
+            batch_share=recipe.enriched_batches,
+            cell_share=recipe.enriched_cells,
+        )
+    return without_curated(generator, questions)
+
+
+@lru_cache(maxsize=2)
+def held_out_questions(digits: int) -> Questions:
+    """The fixed questions on which every model of this size is measured."""
+    generator = np.random.default_rng((*_HELD_OUT_SEED, digits))
+    return Questions.joined([enriched(generator, 64, digits) for _ in range(HELD_OUT_BATCHES)])

@@ -1,0 +1,155 @@
+"""The training of one run, from wherever it stands to its end.
+
+In: a `RunConfig` and a directory. Out: `model.safetensors`, `metrics.jsonl`, the finding and
+the card of the training stage. Killed at any moment and started again, it ends with exactly
+the weights of a run that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from carryscope.errors import CallError, WorkError
+from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE, check_version, save_weights
+from carryscope.model.prediction import predict
+from carryscope.storage import only_writer, read_json, write_json
+from carryscope.training.checkpoint import (
+    CHECKPOINT_FILE,
+    MetricsWriter,
+    load_checkpoint,
+    read_metrics,
+    save_checkpoint,
+)
+from carryscope.training.config import RunConfig, differences
+from carryscope.training.data import held_out_questions
+from carryscope.training.losses import StepRecord
+from carryscope.training.summary import FINDING_FILE, TrainingSummary, summarise, write_summary
+from carryscope.training.trainer import Trainer
+
+CHECKPOINT_SECONDS = 20.0
+"""Time between checkpoints: what a kill can cost. Writing one takes a fraction of a second."""
+
+LOOK_EVERY = 50
+"""Steps between looks at the held-out loss when there is a target to stop at."""
+
+
+class Stopped(WorkError):
+    """The training was asked to stop; everything done so far is saved."""
+
+
+def train(
+    config: RunConfig,
+    directory: Path,
+    *,
+    until_loss: float | None = None,
+    threads: int | None = None,
+    on_step: Callable[[StepRecord], object] = lambda _: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> TrainingSummary:
+    """Train a run to its end, or until its held-out loss is at most `until_loss`.
+
+    `on_step` hears of every step; `should_stop` is asked after each one. A finished run is
+    not trained again. The number of threads is not part of the recipe, but sums are
+    rounded differently with another one.
+    """
+    if threads is not None:
+        torch.set_num_threads(threads)
+    with only_writer(directory):
+        _claim(config, directory)
+        if is_finished(directory) and _met(directory, until_loss, config):
+            return read_json(directory / FINDING_FILE, TrainingSummary)
+        trainer = Trainer(config)
+        seconds = load_checkpoint(trainer, directory)
+        seconds = _run(trainer, directory, seconds, until_loss, on_step, should_stop)
+        return _finish(trainer, config, directory, seconds)
+
+
+def is_finished(directory: Path) -> bool:
+    """Whether the training stage of a run has left all its results."""
+    return (directory / WEIGHTS_FILE).exists() and (directory / FINDING_FILE).exists()
+
+
+def _claim(config: RunConfig, directory: Path) -> None:
+    """Write the config of a new run; refuse to go on with another run's."""
+    path = directory / CONFIG_FILE
+    if not path.exists():
+        write_json(path, config)
+        return
+    check_version(directory)
+    different = differences(config, read_json(path, RunConfig))
+    if different:
+        raise CallError(
+            f"The run at {directory} was started differently: {'; '.join(different)}. "
+            "Ask for the same, or choose another --out."
+        )
+
+
+def _met(directory: Path, until_loss: float | None, config: RunConfig) -> bool:
+    """Whether a finished run is all that is asked for: every step made, or the target reached."""
+    assert config.training is not None
+    summary = read_json(directory / FINDING_FILE, TrainingSummary)
+    reached = until_loss is not None and summary.held_out_loss.estimate <= until_loss
+    return reached or summary.steps == config.training.steps
+
+
+def _run(
+    trainer: Trainer,
+    directory: Path,
+    seconds: float,
+    until_loss: float | None,
+    on_step: Callable[[StepRecord], object],
+    should_stop: Callable[[], bool],
+) -> float:
+    """Make the remaining steps, saving on the way; the seconds spent training in all."""
+    metrics = MetricsWriter(directory, trainer.step)
+    saved_at = time.monotonic()
+
+    def save() -> None:
+        metrics.flush()
+        save_checkpoint(trainer, seconds, directory)
+
+    with metrics:
+        while trainer.step < trainer.recipe.steps:
+            began = time.perf_counter()
+            record = trainer.advance()
+            metrics.write(record)
+            seconds += time.perf_counter() - began
+            on_step(record)
+            if until_loss is not None and _has_reached(trainer, until_loss):
+                break
+            if should_stop():
+                save()
+                raise Stopped(f"Stopped at step {trainer.step} of {trainer.recipe.steps}; saved.")
+            if time.monotonic() - saved_at > CHECKPOINT_SECONDS:
+                save()
+                saved_at = time.monotonic()
+        save()
+    return seconds
+
+
+def _has_reached(trainer: Trainer, target: float) -> bool:
+    """Whether the held-out loss, looked at every so many steps, is at or below the target."""
+    return trainer.step % LOOK_EVERY == 0 and held_out_loss(trainer) <= target
+
+
+def held_out_loss(trainer: Trainer) -> float:
+    """The mean loss on the fixed held-out questions."""
+    questions = held_out_questions(trainer.model.config.digits)
+    return float(predict(trainer.model, questions, free_running=False).loss.mean())
+
+
+def _finish(
+    trainer: Trainer, config: RunConfig, directory: Path, seconds: float
+) -> TrainingSummary:
+    """Write the weights and the summary; drop the checkpoint once nothing can follow it."""
+    save_weights(trainer.model, directory)
+    summary = summarise(trainer.model.eval(), config, read_metrics(directory), seconds)
+    write_summary(summary, config, directory)
+    if trainer.step == trainer.recipe.steps:
+        shutil.rmtree((directory / CHECKPOINT_FILE).parent)
+    return summary

@@ -1,0 +1,63 @@
+"""The loss, and its record per step: by answer digit, and by task within each digit.
+
+In: log-probabilities of a batch. Out: the loss to minimise, and a `StepRecord`. In the
+record of a five-digit model `digit_loss` has six numbers, for A5 .. A0 in this order.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from carryscope.task.columns import Columns, Task
+from carryscope.task.questions import Array
+
+
+class StepRecord(msgspec.Struct, frozen=True):
+    """One line of `metrics.jsonl`. All losses are teacher-forced, on the training batch."""
+
+    step: int
+    """Counted from 1: the record of the batch that made this step."""
+    loss: float
+    """Mean over all answer tokens."""
+    digit_loss: list[float]
+    """Mean per answer token, in the order the model writes them."""
+    task_loss: dict[str, list[float | None]]
+    """By task class (BA, UC1, US9), per answer token; null where the batch had no case."""
+    task_count: dict[str, list[int]]
+    """How many questions of the batch are behind each of those."""
+
+
+def token_losses(
+    chances: Float[Tensor, "batch answer token"], target: Int[Tensor, "batch answer"]
+) -> Float[Tensor, "batch answer"]:
+    """Negative log-probability of each true answer token."""
+    return -chances.gather(-1, target[..., None])[..., 0]
+
+
+def step_record(step: int, losses: Float[Array, "batch answer"], columns: Columns) -> StepRecord:
+    """The record of one step. A sign token belongs to no task."""
+    tasks = np.full(losses.shape, -1, dtype=np.int8)
+    tasks[:, losses.shape[1] - columns.digits - 1 :] = columns.task[:, ::-1]
+    of_task = [tasks == task for task in Task]
+    counts = np.stack([cases.sum(axis=0) for cases in of_task])
+    sums = np.stack([(losses * cases).sum(axis=0) for cases in of_task])
+    return StepRecord(
+        step=step,
+        loss=_short(losses.mean()),
+        digit_loss=[_short(x) for x in losses.mean(axis=0)],
+        task_loss={
+            task.name: [
+                _short(s / c) if c else None for s, c in zip(sums[task], counts[task], strict=True)
+            ]
+            for task in Task
+        },
+        task_count={task.name: counts[task].tolist() for task in Task},
+    )
+
+
+def _short(number: float) -> float:
+    """Six significant digits: plenty for a curve, and half the file."""
+    return float(f"{number:.6g}")

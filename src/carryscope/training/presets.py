@@ -1,0 +1,128 @@
+"""The recipes: each a model shape and a training, with a sentence on what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from carryscope.errors import CallError
+from carryscope.model.config import FORMAT_VERSION, ModelConfig
+from carryscope.training.config import RunConfig, TrainingConfig
+
+
+class Preset(NamedTuple):
+    """A named recipe."""
+
+    about: str
+    model: ModelConfig
+    training: TrainingConfig
+
+
+PAPER = TrainingConfig()
+
+FAST = TrainingConfig(
+    seed=0,
+    steps=2000,
+    learning_rate=4e-4,
+    embedding_rate=0.2,
+    warmup=60,
+    schedule="linear",
+    clip=1.0,
+    init_std=0.02,
+    embedding_std=0.05,
+    nines=0.6,
+)
+
+PRESETS: Mapping[str, Preset] = {
+    "fast-5": Preset(
+        "Our recipe, the default: the paper's 5-digit model, trained in a minute or two.",
+        ModelConfig(),
+        FAST,
+    ),
+    "paper-5": Preset(
+        "The paper's main model and recipe: 5 digits, 3 heads, 5,000 steps.",
+        ModelConfig(),
+        PAPER,
+    ),
+    "paper-5-long": Preset(
+        "The same for 1.8 million questions, the other figure the paper gives: 28,125 steps.",
+        ModelConfig(),
+        msgspec.structs.replace(PAPER, steps=28_125),
+    ),
+    "paper-5-heads-2": Preset(
+        "The paper's recipe with 2 heads, which pack several tasks into one.",
+        ModelConfig(heads=2),
+        PAPER,
+    ),
+    "paper-5-heads-4": Preset(
+        "The paper's recipe with 4 heads, two of which split a task.",
+        ModelConfig(heads=4),
+        PAPER,
+    ),
+    "paper-10": Preset(
+        "The paper's recipe for 10 digits.",
+        ModelConfig(digits=10),
+        PAPER,
+    ),
+    "paper-15": Preset(
+        "The paper's recipe for 15 digits.",
+        ModelConfig(digits=15),
+        PAPER,
+    ),
+    "reuse-5": Preset(
+        "The paper's Algorithm Reuse model: signed answers, another seed, another optimiser "
+        "(Adam with a long warm-up and a cosine), 15,000 steps.",
+        ModelConfig(format="signed"),
+        TrainingConfig(
+            seed=372001, steps=15_000, optimizer="adam", warmup=3_000, schedule="cosine"
+        ),
+    ),
+    "tiny": Preset(
+        "Two digits, one small layer, a few seconds: for demos and tests.",
+        ModelConfig(digits=2, heads=2, d_model=48),
+        msgspec.structs.replace(FAST, steps=400, learning_rate=3e-3, embedding_rate=1.0),
+    ),
+}
+
+DEFAULT_PRESET = "fast-5"
+
+
+def preset(name: str) -> Preset:
+    """The preset of this name."""
+    if name not in PRESETS:
+        raise CallError(f"preset must be one of {', '.join(PRESETS)}. Got '{name}'.")
+    return PRESETS[name]
+
+
+def run_config(name: str, overrides: Mapping[str, Any]) -> RunConfig:
+    """A preset with some fields of its model or its training replaced.
+
+    Widths that the preset leaves to the paper's rule follow the new number of heads.
+    """
+    chosen = preset(name)
+    model, training = _taken(chosen.model, overrides), _taken(chosen.training, overrides)
+    unknown = set(overrides) - set(model) - set(training)
+    if unknown:
+        raise CallError(f"There is no setting '{sorted(unknown)[0]}' in a recipe.")
+    paper_width = chosen.model.d_model == ModelConfig(heads=chosen.model.heads).d_model
+    if "heads" in model and "d_model" not in model and paper_width:
+        model |= {"d_model": 0}
+    if "d_model" in model and "d_mlp" not in model and chosen.model.d_mlp:
+        model |= {"d_mlp": -1}
+    return RunConfig(
+        format_version=FORMAT_VERSION,
+        preset=name,
+        model=_replaced(chosen.model, model),
+        training=_replaced(chosen.training, training),
+    )
+
+
+def _taken(config: Any, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in overrides.items() if name in config.__struct_fields__}
+
+
+def _replaced(config: Any, changes: dict[str, Any]) -> Any:
+    """The config with changes, validated again."""
+    return type(config)(**(msgspec.structs.asdict(config) | changes))

@@ -1,0 +1,142 @@
+"""What a finished training came to: its losses and its answers, with intervals, and a card.
+
+In: a run directory whose training is done. Out: `findings/training.json` and `README.md`, the
+model's card. Every number says whether it is teacher-forced or free-running.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+import numpy as np
+
+import carryscope
+from carryscope.evidence import Mean, Share
+from carryscope.model.prediction import predict
+from carryscope.model.transformer import Transformer
+from carryscope.storage import write_bytes, write_json
+from carryscope.task.columns import Columns, QuestionClass
+from carryscope.task.curated import curated_questions
+from carryscope.task.sampling import uniform
+from carryscope.training.config import RunConfig
+from carryscope.training.data import held_out_questions
+from carryscope.training.losses import StepRecord
+
+FINDING_FILE = Path("findings") / "training.json"
+CARD_FILE = "README.md"
+
+LAST_STEPS = 100
+"""Single steps swing by a factor of fifty; the mean of this many is what we report."""
+
+UNIFORM_QUESTIONS = 10_000
+"""Fresh uniform questions for the share of right answers."""
+
+_UNIFORM_SEED = 20240507
+"""The seed of those questions."""
+
+
+class TrainingSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The finding of the training stage."""
+
+    package_version: str
+    seed: int
+    steps: int
+    """Steps made, fewer than the recipe's if a target loss was reached before."""
+    questions_seen: int
+    seconds: float
+    """Time spent in training steps: a remark about one machine."""
+    last_steps_loss: float
+    """Mean training loss of the last 100 steps, teacher-forced."""
+    last_steps_digit_loss: list[float]
+    held_out_loss: Mean
+    """Mean loss over the fixed held-out questions, enriched by the paper's rule; teacher-forced."""
+    held_out_digit_loss: list[float]
+    answer_names: list[str]
+    uniform_correct: Share
+    """Whole answers right, free-running, on fresh uniform questions (seed 20240507)."""
+    curated_correct: dict[str, Share]
+    """Whole answers right, free-running, on the curated questions by question class."""
+
+
+def summarise(
+    model: Transformer, config: RunConfig, metrics: list[StepRecord], seconds: float
+) -> TrainingSummary:
+    """Measure a trained model."""
+    assert config.training is not None
+    digits, last = config.model.digits, metrics[-LAST_STEPS:]
+    held_out = predict(model, held_out_questions(digits), free_running=False)
+    generator = np.random.default_rng(_UNIFORM_SEED)
+    fresh = predict(model, uniform(generator, UNIFORM_QUESTIONS, digits), free_running=True)
+    return TrainingSummary(
+        package_version=carryscope.__version__,
+        seed=config.training.seed,
+        steps=len(metrics),
+        questions_seen=len(metrics) * config.training.batch,
+        seconds=seconds,
+        last_steps_loss=fmean(record.loss for record in last),
+        last_steps_digit_loss=np.mean([r.digit_loss for r in last], axis=0).tolist(),
+        held_out_loss=Mean.measured(held_out.loss.mean(axis=1).tolist()),
+        held_out_digit_loss=held_out.loss.mean(axis=0).tolist(),
+        answer_names=config.model.layout.answer_names,
+        uniform_correct=Share.measured(int(fresh.correct.sum()), len(fresh.correct)),
+        curated_correct=curated_exam(model),
+    )
+
+
+def curated_exam(model: Transformer) -> dict[str, Share]:
+    """The share of curated questions answered right, free-running, by question class."""
+    questions = curated_questions(model.config.digits)
+    correct = predict(model, questions, free_running=True).correct
+    classes = Columns.of(questions).question_class
+    return {
+        kind.label: Share.measured(
+            int(correct[classes == kind].sum()), int((classes == kind).sum())
+        )
+        for kind in QuestionClass
+        if (classes == kind).any()
+    }
+
+
+def write_summary(summary: TrainingSummary, config: RunConfig, directory: Path) -> None:
+    """Leave the finding and the card in the run directory."""
+    write_json(directory / FINDING_FILE, summary)
+    write_bytes(directory / CARD_FILE, card(summary, config).encode())
+
+
+def card(summary: TrainingSummary, config: RunConfig) -> str:
+    """The model card, in Markdown."""
+    model, fresh, held_out = config.model, summary.uniform_correct, summary.held_out_loss
+    exam = "\n".join(
+        f"| {name} | {share.count} of {share.of} |"
+        for name, share in summary.curated_correct.items()
+    )
+    digits = "\n".join(
+        f"| {name} | {loss:.5f} |"
+        for name, loss in zip(summary.answer_names, summary.held_out_digit_loss, strict=True)
+    )
+    return f"""# A transformer that adds two {model.digits}-digit numbers
+
+{model.layers} layer{"s" * (model.layers > 1)}, {model.heads} heads, d_model {model.d_model}, \
+d_mlp {model.d_mlp}, {model.format} format. Trained by carryscope {summary.package_version} \
+with the recipe `{config.preset or "custom"}`, seed {summary.seed}: {summary.steps:,} steps, \
+{summary.questions_seen:,} questions. All settings are in `config.json`, all steps in \
+`metrics.jsonl`, all numbers below in `findings/training.json`.
+
+- Held-out loss {held_out.estimate:.4f} ({held_out.low:.4f} to {held_out.high:.4f}; \
+{held_out.of:,} questions enriched by the paper's rule, teacher-forced)
+- Mean training loss of the last {LAST_STEPS} steps {summary.last_steps_loss:.4f} (teacher-forced)
+- Whole answers right {fresh.estimate:.2%} ({fresh.low:.2%} to {fresh.high:.2%}; {fresh.of:,} \
+fresh uniform questions, free-running)
+
+| curated questions | right, free-running |
+|---|---|
+{exam}
+
+| answer token | held-out loss |
+|---|---|
+{digits}
+
+Intervals are 95 %. None of the curated questions was ever trained on.
+"""

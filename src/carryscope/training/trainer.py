@@ -1,0 +1,93 @@
+"""The trainer: a model, its optimizer and a step count that move forward together.
+
+In: a `RunConfig`. Out: one `StepRecord` per call of `advance`. The whole state can be
+packed into tensors and back, and then goes on exactly as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from carryscope.model.prediction import log_probabilities
+from carryscope.model.transformer import Transformer, initialise
+from carryscope.task.columns import Columns
+from carryscope.training.config import RunConfig, TrainingConfig
+from carryscope.training.data import training_batch
+from carryscope.training.losses import StepRecord, step_record, token_losses
+
+_EMBEDDINGS = ("embed.W_E", "pos_embed.W_pos")
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+class Trainer:
+    """Trains one model, one step at a time."""
+
+    def __init__(self, config: RunConfig) -> None:
+        assert config.training is not None
+        self.recipe: TrainingConfig = config.training
+        self.model = Transformer(config.model)
+        self.step = 0
+        """Steps done so far."""
+        generator = torch.Generator().manual_seed(self.recipe.seed)
+        initialise(self.model, generator, self._initial_std)
+        self.optimizer = self._make_optimizer()
+
+    def advance(self) -> StepRecord:
+        """Make one step on fresh questions."""
+        layout = self.model.config.layout
+        questions = training_batch(self.recipe, layout.digits, self.step)
+        tokens = torch.from_numpy(layout.encode(questions))
+        losses = token_losses(
+            log_probabilities(self.model, tokens), tokens[:, layout.first_row + 1 :]
+        )
+        self.optimizer.zero_grad()
+        losses.mean().backward()  # type: ignore[no-untyped-call]
+        self._update()
+        self.step += 1
+        return step_record(self.step, losses.detach().numpy(), Columns.of(questions))
+
+    def _update(self) -> None:
+        if self.recipe.clip:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        rate = self.recipe.learning_rate * self.recipe.rate(self.step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * group["share"]
+        self.optimizer.step()
+
+    def state(self) -> dict[str, Tensor]:
+        """Weights and optimizer moments, by name."""
+        tensors = {f"weight.{name}": p.detach() for name, p in self.model.named_parameters()}
+        for name, parameter in self.model.named_parameters():
+            for moment in _MOMENTS:
+                if parameter in self.optimizer.state:
+                    tensors[f"{moment}.{name}"] = self.optimizer.state[parameter][moment]
+        return tensors
+
+    def restore(self, step: int, tensors: dict[str, Tensor]) -> None:
+        """Go on from a state that `state` gave after `step` steps."""
+        self.step = step
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(tensors[f"weight.{name}"])
+                if f"exp_avg.{name}" in tensors:
+                    moments = {moment: tensors[f"{moment}.{name}"].clone() for moment in _MOMENTS}
+                    done = torch.tensor(float(step))
+                    self.optimizer.state[parameter] = {"step": done, **moments}
+
+    def _initial_std(self, name: str) -> float:
+        paper: float = 0.8 / self.model.config.d_model**0.5
+        std = self.recipe.init_std or paper
+        return self.recipe.embedding_std or std if name in _EMBEDDINGS else std
+
+    def _make_optimizer(self) -> torch.optim.Adam:
+        named = dict(self.model.named_parameters())
+        embeddings = [named.pop(name) for name in _EMBEDDINGS]
+        groups = [
+            {"params": list(named.values()), "share": 1.0},
+            {"params": embeddings, "share": self.recipe.embedding_rate},
+        ]
+        if self.recipe.optimizer == "adam":
+            return torch.optim.Adam(groups, betas=self.recipe.betas, fused=True)
+        decay = self.recipe.weight_decay
+        return torch.optim.AdamW(groups, betas=self.recipe.betas, weight_decay=decay, fused=True)
