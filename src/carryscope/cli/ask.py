@@ -159,7 +159,7 @@ def show_answer(model: Transformer, text: str) -> None:
         if digit.look_ahead:
             ahead += " carrying" if digit.carrying else " quiet"
         looks = [
-            " ".join(f"{name} {share:.0%}" for name, share in look.positions.items())
+            f"{'+'.join(look.positions)} {sum(look.positions.values()):.0%}"
             for look in digit.attention
         ]
         says = f"[{colour}]{digit.predicted}[/]"

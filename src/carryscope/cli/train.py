@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -15,7 +15,10 @@ from carryscope.cli.console import TrainingProgress, log, out, print_json, stop_
 from carryscope.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.training.config import RunConfig, TrainingConfig
-from carryscope.training.presets import DEFAULT_PRESET, PRESETS, run_config
+from carryscope.training.presets import DEFAULT_PRESET, PRESETS, changed, run_config
+
+if TYPE_CHECKING:
+    from carryscope.training.summary import TrainingSummary
 
 
 def _options(config: type[msgspec.Struct], group: str) -> Any:
@@ -40,6 +43,7 @@ def train(
     preset: str | None = None,
     until_loss: float | None = None,
     threads: int | None = None,
+    checkpoint_every: float = 20.0,
     json: bool = False,
     model: ModelOptions = None,
     training: TrainingOptions = None,
@@ -60,12 +64,16 @@ def train(
         Stop as soon as the loss on the fixed held-out questions is at most this.
     threads
         Processor threads. Default: all cores.
+    checkpoint_every
+        Seconds between checkpoints: the most that a kill can cost.
     json
         Print the summary as JSON.
     """
     overrides = {**_given(model), **_given(training)}
     config = wanted_config(out, preset, overrides)
-    summary = train_with_progress(config, out, until_loss=until_loss, threads=threads)
+    summary = train_with_progress(
+        config, out, until_loss=until_loss, threads=threads, checkpoint_every=checkpoint_every
+    )
     if json:
         print_json(summary)
     else:
@@ -91,9 +99,7 @@ def wanted_config(directory: Path, preset: str | None, overrides: dict[str, Any]
             raise CallError(
                 f"The model at {directory} was imported: there is no training to go on."
             )
-        if found.preset is None or not overrides:
-            return found
-        preset = found.preset
+        return changed(found, overrides)
     return run_config(preset or DEFAULT_PRESET, overrides)
 
 
@@ -103,7 +109,8 @@ def train_with_progress(
     *,
     until_loss: float | None = None,
     threads: int | None = None,
-) -> Any:
+    checkpoint_every: float = 20.0,
+) -> TrainingSummary:
     """Train with a bar; Ctrl-C saves and says how to go on."""
     from carryscope.training.loop import Stopped
     from carryscope.training.loop import train as train_run
@@ -117,6 +124,7 @@ def train_with_progress(
                 directory,
                 until_loss=until_loss,
                 threads=threads,
+                checkpoint_every=checkpoint_every,
                 on_step=bar,
                 should_stop=stopped,
             )
@@ -124,7 +132,7 @@ def train_with_progress(
             raise Stopped(f"{stop} Go on with: carryscope train --out {directory}") from stop
 
 
-def show_summary(summary: Any, directory: Path) -> None:
+def show_summary(summary: TrainingSummary, directory: Path) -> None:
     """What the training came to, for a person."""
     loss, share = summary.held_out_loss, summary.uniform_correct
     table = Table(title=f"Trained: {summary.steps:,} steps, {summary.questions_seen:,} questions")

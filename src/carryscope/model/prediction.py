@@ -45,7 +45,7 @@ class Answers:
     @property
     def correct(self) -> Bool[Array, " batch"]:
         """Which questions are answered without a mistake."""
-        return np.logical_and.reduce(self.right, axis=1)
+        return np.asarray(self.right.all(axis=1))
 
 
 def predict(

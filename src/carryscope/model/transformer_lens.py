@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import pickle
 import re
+import warnings
 from pathlib import Path
 
 import torch
@@ -30,8 +31,12 @@ _BUFFERS = ("attn.mask", "attn.IGNORE")
 
 def read_state_dict(path: Path) -> Transformer:
     """The model of a TransformerLens `.pth` file, its shape inferred from its tensors."""
+    content = io.BytesIO(read_bytes(path))
     try:
-        loaded = torch.load(io.BytesIO(read_bytes(path)), map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            # About pickle protocols: the file is then either read or refused, and that is told.
+            warnings.simplefilter("ignore")
+            loaded = torch.load(content, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
         raise CallError(
             f"{path} is not a state dict that can be read safely (weights only). "

@@ -147,5 +147,5 @@ class Columns:
     @cached_property
     def question_class(self) -> Int[Array, " batch"]:
         """The `QuestionClass`: by the longest distance any carry travels."""
-        travelled = np.where(self.carry_in, self.look_ahead + 1, 0)
-        return np.minimum(np.amax(travelled, axis=1), QuestionClass.CASCADE_US9, dtype=np.int8)
+        travelled: Array = np.where(self.carry_in, self.look_ahead + 1, 0).max(axis=1)
+        return travelled.clip(max=QuestionClass.CASCADE_US9)

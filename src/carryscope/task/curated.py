@@ -82,7 +82,8 @@ def question_keys(questions: Questions) -> UInt[Array, " batch"]:
     """
     both = np.concatenate([questions.first, questions.second], axis=1).astype(np.uint64)
     powers = np.full(both.shape[1], _KEY_BASE, dtype=np.uint64).cumprod(dtype=np.uint64)
-    return np.sum(both * powers, axis=1, dtype=np.uint64)
+    keys: Array = (both * powers).sum(axis=1, dtype=np.uint64)
+    return keys
 
 
 def without_curated(generator: np.random.Generator, questions: Questions) -> Questions:

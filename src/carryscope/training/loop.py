@@ -48,12 +48,14 @@ def train(
     *,
     until_loss: float | None = None,
     threads: int | None = None,
+    checkpoint_every: float = CHECKPOINT_SECONDS,
     on_step: Callable[[StepRecord], object] = lambda _: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> TrainingSummary:
     """Train a run to its end, or until its held-out loss is at most `until_loss`.
 
-    `on_step` hears of every step; `should_stop` is asked after each one. A finished run is
+    A checkpoint is written every `checkpoint_every` seconds. `on_step` hears of every step;
+    `should_stop` is asked after each one. A finished run is
     not trained again. The number of threads is not part of the recipe, but sums are
     rounded differently with another one.
     """
@@ -65,7 +67,15 @@ def train(
             return read_json(directory / FINDING_FILE, TrainingSummary)
         trainer = Trainer(config)
         seconds = load_checkpoint(trainer, directory)
-        seconds = _run(trainer, directory, seconds, until_loss, on_step, should_stop)
+        seconds = _run(
+            trainer,
+            directory,
+            seconds=seconds,
+            until_loss=until_loss,
+            checkpoint_every=checkpoint_every,
+            on_step=on_step,
+            should_stop=should_stop,
+        )
         return _finish(trainer, config, directory, seconds)
 
 
@@ -100,8 +110,10 @@ def _met(directory: Path, until_loss: float | None, config: RunConfig) -> bool:
 def _run(
     trainer: Trainer,
     directory: Path,
+    *,
     seconds: float,
     until_loss: float | None,
+    checkpoint_every: float,
     on_step: Callable[[StepRecord], object],
     should_stop: Callable[[], bool],
 ) -> float:
@@ -125,7 +137,7 @@ def _run(
             if should_stop():
                 save()
                 raise Stopped(f"Stopped at step {trainer.step} of {trainer.recipe.steps}; saved.")
-            if time.monotonic() - saved_at > CHECKPOINT_SECONDS:
+            if time.monotonic() - saved_at > checkpoint_every:
                 save()
                 saved_at = time.monotonic()
         save()

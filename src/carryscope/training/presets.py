@@ -81,8 +81,16 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "tiny": Preset(
         "Two digits, one small layer, a few seconds: for demos and tests.",
-        ModelConfig(digits=2, heads=2, d_model=48),
-        msgspec.structs.replace(FAST, steps=400, learning_rate=3e-3, embedding_rate=1.0),
+        ModelConfig(digits=2, heads=2, d_model=96),
+        msgspec.structs.replace(
+            FAST,
+            steps=800,
+            batch=128,
+            learning_rate=3e-3,
+            embedding_rate=1.0,
+            init_std=0.06,
+            embedding_std=0.2,
+        ),
     ),
 }
 
@@ -97,25 +105,30 @@ def preset(name: str) -> Preset:
 
 
 def run_config(name: str, overrides: Mapping[str, Any]) -> RunConfig:
-    """A preset with some fields of its model or its training replaced.
-
-    Widths that the preset leaves to the paper's rule follow the new number of heads.
-    """
+    """A preset with some fields of its model or its training replaced."""
     chosen = preset(name)
-    model, training = _taken(chosen.model, overrides), _taken(chosen.training, overrides)
+    config = RunConfig(
+        format_version=FORMAT_VERSION, preset=name, model=chosen.model, training=chosen.training
+    )
+    return changed(config, overrides)
+
+
+def changed(config: RunConfig, overrides: Mapping[str, Any]) -> RunConfig:
+    """A config with some fields of its model or its training replaced.
+
+    Widths that follow the paper's rule go on following it when heads or d_model change.
+    """
+    assert config.training is not None
+    model, training = _taken(config.model, overrides), _taken(config.training, overrides)
     unknown = set(overrides) - set(model) - set(training)
     if unknown:
-        raise CallError(f"There is no setting '{sorted(unknown)[0]}' in a recipe.")
-    paper_width = chosen.model.d_model == ModelConfig(heads=chosen.model.heads).d_model
-    if "heads" in model and "d_model" not in model and paper_width:
-        model |= {"d_model": 0}
-    if "d_model" in model and "d_mlp" not in model and chosen.model.d_mlp:
-        model |= {"d_mlp": -1}
-    return RunConfig(
-        format_version=FORMAT_VERSION,
-        preset=name,
-        model=_replaced(chosen.model, model),
-        training=_replaced(chosen.training, training),
+        raise CallError(f"There is no setting '{min(unknown)}' in a recipe.")
+    if config.model.d_model == ModelConfig(heads=config.model.heads).d_model:
+        model = {"d_model": 0} | model
+    if config.model.d_mlp == 4 * config.model.d_model:
+        model = {"d_mlp": -1} | model
+    return msgspec.structs.replace(
+        config, model=_replaced(config.model, model), training=_replaced(config.training, training)
     )
 
 

@@ -1,0 +1,154 @@
+"""The command line as a user meets it: what it prints, and how it ends."""
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from carryscope.cli.main import COMMANDS, run
+from carryscope.model.transformer_lens import read_state_dict, write_state_dict
+from carryscope.training.loop import train
+from carryscope.training.presets import run_config
+
+CARRYSCOPE = [sys.executable, "-m", "carryscope"]
+
+
+@pytest.fixture(scope="module")
+def tiny_run(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("runs") / "tiny"
+    train(run_config("tiny", {"steps": 30, "d_model": 24}), directory)
+    return directory
+
+
+def test_help_answers_in_under_half_a_second_of_processor_time():
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = subprocess.run([*CARRYSCOPE, "--help"], check=True, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
+    assert all(name in ended.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command, capsys):
+    assert run([command, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "--json" in told
+    assert COMMANDS[command][1].split(":")[0][:20] in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["ask", ""], 2, "Type a sum such as 445+555"),
+        (["ask", "12x+5"], 2, "only digits and one '+'. Got 'x'"),
+        (["ask", "-5+3"], 2, "minus sign in '-5+3'"),
+        (["ask", "5-3"], 2, "minus sign in '5-3'"),
+        (["ask", "123456+1"], 2, "at most 5 digits. Got 123456"),
+        (["ask"], 2, 'Call it as: carryscope ask [RUN] "445+555". Got 0 arguments.'),
+        (["ask", "nowhere", "1+1"], 2, "No run at nowhere"),
+        (["sites", "nowhere"], 2, "No run at nowhere"),
+        (["export", "nowhere"], 2, "No run at nowhere"),
+        (["import", "nothing.pth", "--out", "x"], 2, "Cannot read nothing.pth"),
+        (["train"], 2, "out"),
+        (["train", "--out", "x", "--preset", "slow"], 2, "preset must be one of fast-5"),
+        (["train", "--out", "x", "--heads", "7", "--d-model", "510"], 2, "heads must divide"),
+        (["train", "--out", "x", "--heads", "many"], 2, "many"),
+        (["train", "--out", "x", "--colour", "red"], 2, "--colour"),
+        (["train", "--out", "x", "--steps", "0"], 2, "steps must be at least 1. Got 0."),
+        (["train", "--out", "x", "--format", "reversed"], 2, "reversed"),
+        (["fly"], 2, "fly"),
+    ],
+)
+def test_a_wrong_call_gets_one_clear_line(arguments, code, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(arguments) == code
+    told = capsys.readouterr().err
+    assert told.startswith("carryscope: ")
+    assert told.count("\n") == 1
+    assert message in told
+    assert not list(tmp_path.iterdir())
+
+
+def test_ask_answers_from_the_shipped_model_digit_by_digit(capsys):
+    assert run(["ask", "445+555", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["question"], told["truth"]) == ("445+555", "001000")
+    assert told["correct"] == (told["answer"] == told["truth"])
+    assert [digit["name"] for digit in told["digits"]] == ["A5", "A4", "A3", "A2", "A1", "A0"]
+    assert [digit["task"] for digit in told["digits"]] == ["BA", "BA", "UC1", "US9", "US9", "BA"]
+    assert [digit["look_ahead"] for digit in told["digits"]] == [0, 0, 2, 1, 0, 0]
+    assert "".join(digit["predicted"] for digit in told["digits"]) == told["answer"]
+    assert all(0 < digit["probability"] <= 1 for digit in told["digits"])
+    assert all(len(digit["attention"]) == 3 for digit in told["digits"])
+
+
+@pytest.mark.parametrize("question", ["0+0", "12345+54321", "35000+35000", "25+79", "99999+99999"])
+def test_the_shipped_model_adds(question, capsys):
+    assert run(["ask", question, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["correct"]
+
+
+def test_ask_shows_a_person_where_each_head_looks(capsys, tiny_run):
+    assert run(["ask", str(tiny_run), "45+55"]) == 0
+    told = capsys.readouterr().out
+    assert "H0 reads" in told
+    assert "1 carrying" in told
+
+
+def test_presets_can_be_read_by_people_and_machines(capsys):
+    assert run(["presets"]) == 0
+    assert "paper-5-long" in capsys.readouterr().out
+    assert run(["presets", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tiny"]["model"]["digits"] == 2
+
+
+def test_sites_lists_what_can_be_read_or_changed(capsys, tiny_run):
+    assert run(["sites", str(tiny_run)]) == 0
+    assert "blocks.0.attn.hook_pattern" in capsys.readouterr().out
+    assert run(["sites", str(tiny_run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["name"] == "hook_embed"
+
+
+def test_train_makes_a_run_and_goes_on_with_it_without_being_told_the_recipe(capsys, tmp_path):
+    where = str(tmp_path / "run")
+    quick = ["--steps", "20", "--d-model", "24", "--threads", "1"]
+    assert run(["train", "--preset", "tiny", *quick, "--out", where, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 20
+    assert run(["train", "--out", where]) == 0
+    assert where in capsys.readouterr().out.replace("\n", "")
+    assert run(["train", "--out", where, "--seed", "8"]) == 2
+    assert "training.seed is 0, asked for 8" in capsys.readouterr().err
+
+
+def test_an_imported_model_can_be_asked_and_exported_but_not_trained(capsys, tmp_path, tiny_run):
+    from carryscope.runs import Run
+
+    write_state_dict(Run(tiny_run).model(), tmp_path / "model.pth")
+    where = str(tmp_path / "run")
+    assert run(["import", str(tmp_path / "model.pth"), "--out", where]) == 0
+    assert "Imported: 2 digits, layers 1, heads 2." in capsys.readouterr().out
+    assert run(["ask", where, "1+2", "--json"]) == 0
+    capsys.readouterr()
+    assert run(["export", where, "--to", "tl", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["config"]["n_heads"] == 2
+    assert read_state_dict(Path(told["path"])).config == Run(tiny_run).model().config
+    assert run(["train", "--out", where]) == 2
+    assert "was imported" in capsys.readouterr().err
+    assert run(["import", str(tmp_path / "model.pth"), "--out", where]) == 2
+    assert "There is a run at" in capsys.readouterr().err
+
+
+def test_study_trains_and_ends_with_an_example(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    quick = run_config("tiny", {"steps": 20, "d_model": 24})
+    monkeypatch.setattr("carryscope.cli.study.wanted_config", lambda *_: quick)
+    assert run(["study", "--preset", "tiny"]) == 0
+    told = capsys.readouterr().out
+    assert "9+9 =" in told
+    assert "carryscope ask runs/study" in told
+    assert run(["study", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 20

@@ -1,0 +1,35 @@
+"""Every array shape in every signature of the package is checked while the tests run."""
+
+from jaxtyping import install_import_hook
+
+install_import_hook("carryscope", "beartype.beartype")
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+from carryscope.model.config import ModelConfig  # noqa: E402
+from carryscope.model.transformer import Transformer, initialise  # noqa: E402
+
+torch.set_num_threads(1)  # the models of the tests are small: threads only get in each other's way
+
+
+@pytest.fixture
+def generator() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def random_model():
+    """A model with every parameter, biases too, drawn at random."""
+
+    def make(seed: int = 0, **fields) -> Transformer:
+        config = ModelConfig(**{"d_model": 24, "heads": 3, **fields})
+        draws = torch.Generator().manual_seed(seed)
+        model = initialise(Transformer(config), draws)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn(parameter.shape, generator=draws) * 0.1)
+        return model
+
+    return make

@@ -1,0 +1,73 @@
+import json
+
+import pytest
+import safetensors.torch
+import torch
+
+from carryscope.errors import CallError
+from carryscope.model.config import FORMAT_VERSION
+from carryscope.model.files import load_model, save_weights
+from carryscope.storage import write_json
+from carryscope.training.config import RunConfig
+
+
+@pytest.fixture
+def saved(random_model, tmp_path):
+    model = random_model(layers=2, format="signed")
+    save_weights(model, tmp_path)
+    write_json(tmp_path / "config.json", RunConfig(format_version=1, model=model.config))
+    return model, tmp_path
+
+
+def test_a_saved_model_comes_back_bit_for_bit(saved):
+    model, directory = saved
+    again = load_model(directory)
+    assert again.config == model.config
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(again.state_dict()[name], tensor)
+
+
+def test_a_truncated_file_is_refused(saved):
+    path = saved[1] / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(CallError, match=r"model.safetensors is damaged or not a safetensors file"):
+        load_model(saved[1])
+
+
+def test_a_damaged_config_is_refused(saved):
+    (saved[1] / "config.json").write_text('{"format_version": 1, "model": {"digits": ')
+    with pytest.raises(CallError, match=r"config.json is damaged or not a carryscope file"):
+        load_model(saved[1])
+
+
+def test_a_config_with_an_impossible_shape_is_refused(saved):
+    config = json.loads((saved[1] / "config.json").read_text())
+    config["model"]["heads"] = 7
+    (saved[1] / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CallError, match="heads must divide d_model"):
+        load_model(saved[1])
+
+
+def test_foreign_tensors_are_refused(saved):
+    safetensors.torch.save_file({"some.weight": torch.ones(2)}, saved[1] / "model.safetensors")
+    with pytest.raises(CallError, match="does not fit its config: blocks.0.attn.W_K must be"):
+        load_model(saved[1])
+
+
+def test_a_newer_format_is_refused(saved):
+    config = json.loads((saved[1] / "config.json").read_text())
+    config["format_version"] = FORMAT_VERSION + 1
+    (saved[1] / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CallError, match="newer carryscope .*Upgrade carryscope"):
+        load_model(saved[1])
+
+
+def test_a_directory_without_a_run_is_refused(tmp_path):
+    with pytest.raises(CallError, match=r"No run at .*: it has no config.json"):
+        load_model(tmp_path)
+
+
+def test_a_run_without_weights_says_how_to_get_them(saved):
+    (saved[1] / "model.safetensors").unlink()
+    with pytest.raises(CallError, match="Finish its training: carryscope train --out"):
+        load_model(saved[1])

@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+from cases import CASES
+
+from carryscope.errors import CallError
+from carryscope.task.algorithms import (
+    algorithm_1,
+    algorithm_1_as_printed,
+    exact_sum,
+    look_ahead_sum,
+)
+from carryscope.task.columns import Columns
+from carryscope.task.questions import Questions, parse_question
+from carryscope.task.sampling import enriched, uniform
+
+
+def spelled(answer: np.ndarray) -> str:
+    return "".join(map(str, answer[0][::-1]))
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_named_sums(case):
+    question = parse_question(case.question, 5)
+    assert spelled(exact_sum(question)) == case.answer
+    assert spelled(algorithm_1(question)) == case.algorithm_1
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3, 10, 20])
+def test_exact_sum_is_integer_addition(generator, digits):
+    questions = uniform(generator, 300, digits)
+    for (first, second), answer in zip(questions.integers(), exact_sum(questions), strict=True):
+        assert int("".join(map(str, answer[::-1]))) == first + second
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3, 5, 12])
+def test_algorithm_1_completes_the_printed_one_and_leaves_its_digits_alone(generator, digits):
+    questions = enriched(generator, 2000, digits, batch_share=1.0, cell_share=0.5)
+    completed, printed = algorithm_1(questions), algorithm_1_as_printed(questions)
+    assert completed.shape[1] == digits + 1
+    assert (completed[:, :-1] == printed).all()
+
+
+def test_algorithm_1_errs_exactly_on_carrying_cascades_of_two_nines_and_more(generator):
+    questions = enriched(generator, 5000, 6, batch_share=1.0, cell_share=0.5)
+    columns = Columns.of(questions)
+    wrong = algorithm_1(questions) != exact_sum(questions)
+    assert (wrong == (columns.carrying & (columns.look_ahead >= 2))).all()
+    assert wrong.any()
+
+
+def test_looking_ahead_over_all_columns_is_exact():
+    questions = Questions.from_integers([(99999, 1), (44445, 55555), (1234, 8769)], 5)
+    assert (look_ahead_sum(questions, reach=5) == exact_sum(questions)).all()
+    assert (look_ahead_sum(questions, reach=4) != exact_sum(questions)).any()
+
+
+def test_a_negative_reach_is_refused():
+    with pytest.raises(CallError, match=r"reach must be at least 0\. Got -1\."):
+        look_ahead_sum(Questions.from_integers([(1, 1)], 1), reach=-1)

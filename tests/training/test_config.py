@@ -1,0 +1,93 @@
+import msgspec
+import pytest
+
+from carryscope.errors import CallError
+from carryscope.model.config import ModelConfig
+from carryscope.training.config import RunConfig, TrainingConfig, differences
+from carryscope.training.presets import PRESETS, changed, preset, run_config
+
+
+def test_the_papers_rate_rises_over_ten_steps_and_stays():
+    recipe = TrainingConfig()
+    assert [recipe.rate(step) for step in (0, 4, 9, 10, 4999)] == [0.1, 0.5, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("schedule", "middle"), [("linear", 0.5), ("cosine", 0.5)])
+def test_schedules_fall_from_the_full_rate_to_nothing(schedule, middle):
+    recipe = TrainingConfig(schedule=schedule, warmup=0, steps=1000)
+    rates = [recipe.rate(step) for step in range(1000)]
+    assert rates[0] == 1.0
+    assert rates[500] == pytest.approx(middle)
+    assert 0 < rates[-1] < 0.01
+    assert rates == sorted(rates, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"steps": 0}, "steps must be at least 1. Got 0."),
+        ({"batch": -1}, "batch must be at least 1. Got -1."),
+        ({"learning_rate": 0.0}, "learning_rate must be above 0. Got 0.0."),
+        ({"enriched_cells": 1.5}, "enriched_cells must be between 0 and 1. Got 1.5."),
+        ({"betas": (0.9, 1.0)}, r"betas must be from 0 to below 1. Got \(0.9, 1.0\)."),
+        ({"seed": -1}, "seed must be at least 0. Got -1."),
+    ],
+)
+def test_recipes_that_cannot_be_are_refused(fields, message):
+    with pytest.raises(CallError, match=message):
+        TrainingConfig(**fields)
+
+
+def test_differences_name_the_fields_and_both_values():
+    wanted = run_config("tiny", {"steps": 7, "heads": 4})
+    found = run_config("tiny", {})
+    text = "; ".join(differences(wanted, found))
+    assert "model.heads is 2, asked for 4" in text
+    assert f"training.steps is {found.training.steps}, asked for 7" in text
+    assert differences(found, found) == []
+
+
+def test_another_package_version_is_not_a_difference():
+    config = run_config("tiny", {})
+    older = msgspec.structs.replace(config, package_version="0.0.1")
+    assert differences(config, older) == []
+
+
+def test_all_presets_of_the_paper_are_there():
+    expected = "fast-5 paper-5 paper-10 paper-15 paper-5-heads-2 paper-5-heads-4 paper-5-long"
+    assert set(PRESETS) == {*expected.split(), "reuse-5", "tiny"}
+    assert preset("paper-5").training == TrainingConfig()
+    assert preset("paper-5").model == preset("fast-5").model == ModelConfig()
+    assert preset("paper-5-long").training.steps * 64 == 1_800_000
+    assert preset("reuse-5").model.format == "signed"
+
+
+def test_any_field_can_be_overridden():
+    config = run_config("paper-5", {"digits": 7, "learning_rate": 0.1})
+    assert (config.model.digits, config.training.learning_rate) == (7, 0.1)
+
+
+def test_widths_follow_the_papers_rule_when_heads_change():
+    assert run_config("paper-5", {"heads": 4}).model == ModelConfig(heads=4)
+    assert run_config("paper-5", {"d_model": 60}).model.d_mlp == 240
+    assert run_config("paper-5", {"d_model": 60, "d_mlp": 0}).model.d_mlp == 0
+
+
+def test_changes_to_a_config_keep_all_else():
+    config = run_config("tiny", {"digits": 3})
+    assert changed(config, {"seed": 5}).model.digits == 3
+
+
+def test_a_config_survives_json():
+    config = run_config("reuse-5", {})
+    assert msgspec.json.decode(msgspec.json.encode(config), type=RunConfig) == config
+
+
+def test_an_unknown_preset_is_refused_with_the_known_ones():
+    with pytest.raises(CallError, match="preset must be one of fast-5, .* Got 'slow-5'."):
+        run_config("slow-5", {})
+
+
+def test_an_unknown_setting_is_refused():
+    with pytest.raises(CallError, match="no setting 'colour' in a recipe"):
+        run_config("tiny", {"colour": 1})

@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from carryscope.task.columns import Columns
+from carryscope.task.curated import curated_questions
+from carryscope.training.config import TrainingConfig
+from carryscope.training.data import held_out_questions, training_batch
+
+PAPER = TrainingConfig(seed=3)
+OURS = TrainingConfig(seed=3, nines=0.6, paper_tail=0.2, steps=100, batch=5000)
+
+
+def test_a_batch_is_a_function_of_seed_and_step():
+    once, again = (training_batch(PAPER, 5, 17).texts() for _ in range(2))
+    assert once == again
+    assert once != training_batch(PAPER, 5, 18).texts()
+    assert once != training_batch(TrainingConfig(seed=4), 5, 17).texts()
+
+
+@pytest.mark.parametrize("recipe", [PAPER, OURS])
+def test_curated_questions_are_never_trained_on(recipe):
+    curated = set(curated_questions(2).texts())
+    assert len(curated) > 30
+    for step in range(100):
+        assert not curated & set(training_batch(recipe, 2, step).texts())
+
+
+def test_our_rule_gives_each_question_its_own_share_of_nines():
+    nines = Columns.of(training_batch(OURS, 10, 0)).make_sum_9.mean(axis=1)
+    # Shares are uniform between 0 and 0.6: 0.3 on average, and one column in ten anyway.
+    assert nines.mean() == pytest.approx(0.3 + 0.7 * 0.1, abs=0.01)
+    assert nines.std() > 0.2  # a fixed share of 0.37 in ten columns would give 0.15
+
+
+def test_the_end_of_our_rule_is_the_papers():
+    shares = [Columns.of(training_batch(OURS, 5, step)).make_sum_9.mean() for step in (79, 80)]
+    assert shares[0] > 0.35
+    assert shares[1] < 0.3
+
+
+def test_held_out_questions_are_fixed_and_enriched_by_the_papers_rule():
+    questions = held_out_questions(5)
+    assert len(questions) == 8192
+    by_batch = Columns.of(questions).make_sum_9.reshape(128, -1).mean(axis=1)
+    assert 0.1 < np.mean(by_batch > 0.19) < 0.3

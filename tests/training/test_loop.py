@@ -1,0 +1,205 @@
+"""Training in process: what it leaves behind, and going on exactly where it was."""
+
+import json
+import multiprocessing
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from carryscope.errors import CallError, WorkError
+from carryscope.model.files import load_model
+from carryscope.runs import Run
+from carryscope.storage import only_writer
+from carryscope.training.checkpoint import read_metrics
+from carryscope.training.loop import Stopped, train
+from carryscope.training.presets import run_config
+from carryscope.training.trainer import Trainer
+
+QUICK = run_config("tiny", {"steps": 12, "d_model": 24})
+PAPER_LIKE = run_config("paper-5", {"steps": 6, "d_model": 24, "digits": 3, "format": "signed"})
+
+
+def weights(directory):
+    return (directory / "model.safetensors").read_bytes()
+
+
+def stop_after(step):
+    """A `should_stop` that says yes after that many steps."""
+    count = iter(range(1, 10_000))
+    return lambda: next(count) >= step
+
+
+def test_two_runs_with_one_seed_are_the_same_bit_for_bit(tmp_path):
+    for name in "ab":
+        train(QUICK, tmp_path / name)
+    assert weights(tmp_path / "a") == weights(tmp_path / "b")
+    metrics = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in "ab"]
+    assert metrics[0] == metrics[1]
+
+
+def test_another_seed_is_another_model(tmp_path):
+    train(QUICK, tmp_path / "a")
+    train(run_config("tiny", {"steps": 12, "d_model": 24, "seed": 1}), tmp_path / "b")
+    assert weights(tmp_path / "a") != weights(tmp_path / "b")
+
+
+@pytest.mark.parametrize("config", [QUICK, PAPER_LIKE], ids=["tiny", "paper"])
+@pytest.mark.parametrize("stop", [1, 5])
+def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(tmp_path, config, stop):
+    train(config, tmp_path / "whole")
+    with pytest.raises(Stopped, match=f"Stopped at step {stop} of"):
+        train(config, tmp_path / "parts", should_stop=stop_after(stop))
+    assert not (tmp_path / "parts" / "model.safetensors").exists()
+    train(config, tmp_path / "parts")
+    assert weights(tmp_path / "whole") == weights(tmp_path / "parts")
+    metrics = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in ("whole", "parts")]
+    assert metrics[0] == metrics[1]
+
+
+def test_metrics_beyond_the_checkpoint_are_cut_off_and_written_again(tmp_path):
+    train(QUICK, tmp_path / "whole")
+    with pytest.raises(Stopped):
+        train(QUICK, tmp_path / "parts", should_stop=stop_after(5))
+    with (tmp_path / "parts" / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"step": 6, "loss": 0.1, "digit_lo')
+    train(QUICK, tmp_path / "parts")
+    metrics = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in ("whole", "parts")]
+    assert metrics[0] == metrics[1]
+
+
+def test_metrics_that_fell_behind_the_checkpoint_are_refused(tmp_path):
+    with pytest.raises(Stopped):
+        train(QUICK, tmp_path, should_stop=stop_after(5))
+    (tmp_path / "metrics.jsonl").write_bytes(b"")
+    with pytest.raises(CallError, match="has 0 of the 5 steps that the checkpoint has made"):
+        train(QUICK, tmp_path)
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    with pytest.raises(Stopped):
+        train(QUICK, tmp_path, should_stop=stop_after(5))
+    path = tmp_path / "checkpoint" / "state.safetensors"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(CallError, match="is damaged or not a safetensors file"):
+        train(QUICK, tmp_path)
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path):
+    first = train(QUICK, tmp_path)
+    steps = []
+    assert train(QUICK, tmp_path, on_step=steps.append) == first
+    assert steps == []
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_another_config_is_refused_and_the_differing_fields_named(tmp_path):
+    train(QUICK, tmp_path)
+    other = run_config("tiny", {"steps": 12, "d_model": 48, "seed": 9})
+    with pytest.raises(CallError, match=r"model.d_model is 24, asked for 48.*training.seed is 0"):
+        train(other, tmp_path)
+
+
+def test_every_step_is_recorded_and_the_last_record_is_the_last_step(tmp_path):
+    told = []
+    train(QUICK, tmp_path, on_step=told.append)
+    assert read_metrics(tmp_path) == told
+    assert [record.step for record in told] == list(range(1, 13))
+
+
+def test_the_recorded_loss_is_that_of_the_batch_before_the_step():
+    trainer, twin = Trainer(QUICK), Trainer(QUICK)
+    layout = twin.model.config.layout
+    from carryscope.training.data import training_batch
+
+    tokens = torch.from_numpy(layout.encode(training_batch(QUICK.training, 2, 0)))
+    chances = twin.model(tokens)[:, list(layout.answer_rows)].double().log_softmax(-1)
+    expected = -chances.gather(-1, tokens[:, layout.first_row + 1 :, None]).mean()
+    assert trainer.advance().loss == pytest.approx(float(expected.detach()), rel=1e-4)
+
+
+def test_it_makes_the_steps_that_plain_torch_makes_with_the_papers_recipe():
+    """The answer path, its gradients, AdamW and the warm-up, against the slow textbook way."""
+    config = run_config("paper-5", {"d_model": 24, "digits": 2, "steps": 30})
+    trainer, twin = Trainer(config), Trainer(config).model
+    layout, recipe = twin.config.layout, config.training
+    slow = torch.optim.AdamW(
+        twin.parameters(), lr=8e-5, betas=(0.9, 0.98), weight_decay=0.1, foreach=False
+    )
+    warmup = torch.optim.lr_scheduler.LambdaLR(slow, lambda step: min(1.0, (step + 1) / 10))
+    from carryscope.training.data import training_batch
+
+    for step in range(30):
+        trainer.advance()
+        tokens = torch.from_numpy(layout.encode(training_batch(recipe, 2, step)))
+        chances = twin(tokens)[:, list(layout.answer_rows)].double().log_softmax(-1)
+        loss = -chances.gather(-1, tokens[:, layout.first_row + 1 :, None]).mean()
+        slow.zero_grad()
+        loss.backward()
+        slow.step()
+        warmup.step()
+    for name, parameter in trainer.model.named_parameters():
+        if name.endswith("b_K"):
+            continue  # no effect on the model: rounding noise there, exactly zero here
+        torch.testing.assert_close(
+            parameter, dict(twin.named_parameters())[name], atol=3e-5, rtol=0
+        )
+
+
+def test_it_stops_at_a_target_loss_and_goes_on_when_asked(tmp_path):
+    config = run_config("tiny", {"steps": 120, "d_model": 24})
+    early = train(config, tmp_path, until_loss=100.0)
+    assert early.steps == 50
+    assert load_model(tmp_path).config == config.model
+    assert train(config, tmp_path, until_loss=100.0).steps == 50
+    assert train(config, tmp_path).steps == 120
+    train(config, tmp_path / "whole")
+    assert weights(tmp_path) == weights(tmp_path / "whole")
+
+
+def test_the_summary_says_what_was_measured_on_how_many_questions(tmp_path):
+    summary = train(QUICK, tmp_path)
+    run = Run(tmp_path)
+    assert run.training() == summary
+    assert run.config == QUICK
+    assert summary.held_out_loss.of == 8192
+    assert summary.uniform_correct.of == 10_000
+    assert summary.held_out_loss.estimate == pytest.approx(np.mean(summary.held_out_digit_loss))
+    assert summary.last_steps_loss == pytest.approx(np.mean([r.loss for r in run.metrics()]))
+    card = (tmp_path / "README.md").read_text()
+    assert f"Held-out loss {summary.held_out_loss.estimate:.4f}" in card
+
+
+def test_config_json_holds_versions_seed_and_every_field(tmp_path):
+    train(QUICK, tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["format_version"] == 1
+    assert config["package_version"]
+    assert config["training"]["seed"] == 0
+    assert config["model"] == msgspec.to_builtins(QUICK.model)
+
+
+def _hold(directory, held, release):
+    with only_writer(directory):
+        held.set()
+        release.wait(30)
+
+
+def test_a_second_process_on_one_run_is_refused(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    held, release = context.Event(), context.Event()
+    other = context.Process(target=_hold, args=(tmp_path, held, release))
+    other.start()
+    assert held.wait(60)
+    with pytest.raises(WorkError, match=r"Another process is working on .* choose another --out"):
+        train(QUICK, tmp_path)
+    release.set()
+    other.join()
+    train(QUICK, tmp_path)
+
+
+def test_a_directory_that_cannot_be_made_is_told_in_one_line(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(WorkError, match=r"Cannot write .*: Not a directory"):
+        train(QUICK, tmp_path / "file" / "run")
