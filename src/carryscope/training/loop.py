@@ -28,6 +28,7 @@ from carryscope.training.checkpoint import (
 from carryscope.training.config import RunConfig, differences
 from carryscope.training.data import held_out_questions
 from carryscope.training.losses import StepRecord
+from carryscope.training.memory import keep_freed_memory
 from carryscope.training.summary import FINDING_FILE, TrainingSummary, summarise, write_summary
 from carryscope.training.trainer import Trainer
 
@@ -59,6 +60,7 @@ def train(
     not trained again. The number of threads is not part of the recipe, but sums are
     rounded differently with another one.
     """
+    keep_freed_memory()
     if threads is not None:
         torch.set_num_threads(threads)
     with only_writer(directory):

@@ -1,0 +1,53 @@
+# Every target sets up what it needs: a virtual environment in .venv, from pinned versions.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PEER := .venv-tl
+
+.PHONY: study test test-slow lint bench shipped-model clean help
+
+help:  ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+study: .venv/installed  ## Train a 5-digit adder and look at what it learnt
+	$(BIN)/carryscope study
+
+test: .venv/installed-dev  ## Run the tests
+	$(BIN)/pytest -m "not slow"
+
+test-slow: .venv/installed-dev $(PEER)/installed  ## Run all tests, those against TransformerLens too
+	$(BIN)/pytest
+
+lint: .venv/installed-dev  ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/installed $(PEER)/installed  ## Measure speed, side by side with TransformerLens
+	$(BIN)/carryscope bench --peer $(PEER)/bin/python
+
+shipped-model: .venv/installed  ## Make the model that comes with the package, anew
+	rm -rf src/carryscope/shipped/fast-5
+	$(BIN)/carryscope train --preset fast-5 --out src/carryscope/shipped/fast-5
+	rm -f src/carryscope/shipped/fast-5/.lock
+
+clean:  ## Remove environments and caches; runs stay
+	rm -rf .venv $(PEER) .pytest_cache .mypy_cache .ruff_cache build dist
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+# torch comes first and by its exact version, so that nothing pulls in another build of it.
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+$(PEER)/installed: constraints-transformer-lens.txt
+	$(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/pip install --quiet --constraint $< torch==2.13.0
+	$(PEER)/bin/pip install --quiet --constraint $< transformer-lens==2.18.0
+	touch $@

@@ -1,0 +1,1 @@
+"""Speed, as ratios of things measured in turns in one run, and counts of work."""

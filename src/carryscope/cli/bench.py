@@ -1,0 +1,82 @@
+"""`carryscope bench`: the speed table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.progress import Progress
+from rich.table import Table
+
+from carryscope.cli.console import log, out, print_json
+from carryscope.errors import CallError
+
+if TYPE_CHECKING:
+    from carryscope.benchmark.speed import Measure
+
+PEER = Path(".venv-tl/bin/python")
+"""Where `make bench` puts a Python with TransformerLens 2.18."""
+
+
+def bench(*, peer: Path = PEER, seeds: int = 3, rounds: int = 12, json: bool = False) -> None:
+    """Measure speed, side by side with TransformerLens.
+
+    Every ratio comes from things done in turns in this one run. `make bench` first makes the
+    Python with TransformerLens that this needs. Takes about ten minutes on two cores.
+
+    Parameters
+    ----------
+    peer
+        A Python that has TransformerLens 2.x.
+    seeds
+        How many seeds of fast-5 to train.
+    rounds
+        How many turns each contestant gets in the comparison of steps.
+    json
+        Print the table as JSON.
+    """
+    if not peer.exists():
+        raise CallError(f"There is no Python with TransformerLens at {peer}. Make it: make bench")
+    rows = _measure(peer, seeds, rounds)
+    if json:
+        print_json(rows)
+    else:
+        _show(rows)
+
+
+def _measure(python: Path, seeds: int, rounds: int) -> list[Measure]:
+    from carryscope.benchmark import speed
+    from carryscope.runs import Run
+    from carryscope.training.memory import keep_freed_memory
+    from carryscope.training.presets import preset
+
+    keep_freed_memory()
+    steps = preset("fast-5").training.steps
+    with Progress(console=log) as bar, speed.peer_steps(python, speed.threads()) as tl:
+        comparing = bar.add_task("comparing steps", total=1)
+        rows, tl_step = speed.step_speed(tl, rounds)
+        bar.update(comparing, completed=1)
+        training = bar.add_task(f"training {seeds} seeds", total=seeds * steps)
+        runs, tl_steps = [], [tl_step]
+        for seed in range(seeds):
+            runs.append(speed.time_to_loss(seed, lambda: bar.advance(training)))
+            tl_steps.append(tl(speed.TURN) / speed.TURN)
+        rows += speed.loss_rows(runs, speed.PAPER_STEPS * sum(tl_steps) / len(tl_steps))
+    with Progress(console=log) as bar:
+        rest = bar.add_task("predictions and memory", total=3)
+        rows += speed.prediction_speed(Run().model(), 20_000)
+        bar.advance(rest)
+        for name, limit in (("paper-5", 1.0), ("paper-15", 2.0)):
+            rows.append(speed.peak_memory(name, limit))
+            bar.advance(rest)
+    return rows
+
+
+def _show(rows: list[Measure]) -> None:
+    table = Table(title="Speed")
+    for column in ("measured", "value", "target", ""):
+        table.add_column(column, justify="right" if column == "value" else "left")
+    for row in rows:
+        met = {True: "met", False: "[red]missed[/]", None: ""}[row.met]
+        table.add_row(row.name, f"{row.value:,.3g} {row.unit}", row.target or "", met)
+    out.print(table)
