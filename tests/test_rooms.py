@@ -11,7 +11,7 @@ import carryscope
 
 PACKAGE = Path(carryscope.__file__).parent
 ROOMS = [
-    "__init__",
+    "version",
     "errors",
     "storage",
     "evidence",
@@ -25,6 +25,7 @@ ROOMS = [
     "benchmark",
     "cli",
     "__main__",
+    "__init__",
 ]
 FILES = sorted(PACKAGE.rglob("*.py"))
 

@@ -1,3 +1,28 @@
-"""carryscope: train small transformers to add, see how they do it, know where they fail."""
+"""carryscope: train small transformers to add, see how they do it, know where they fail.
 
-__version__ = "0.1.0"
+import carryscope
+
+run = carryscope.load()            # the model that comes with the package
+run = carryscope.load("runs/study")
+model = run.model()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from carryscope.version import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from carryscope.runs import Run
+
+__all__ = ["__version__", "load"]
+
+
+def load(directory: Path | str | None = None) -> Run:
+    """The run in a directory, or the one that comes with the package."""
+    from carryscope.runs import SHIPPED, Run
+
+    return Run(SHIPPED if directory is None else directory)

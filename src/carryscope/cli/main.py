@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
-import carryscope
 from carryscope.errors import CallError, WorkError
+from carryscope.version import __version__
 
 COMMANDS = {
     "study": ("study:study", "Train a model and look at what it learnt: the place to start."),
@@ -25,18 +25,23 @@ COMMANDS = {
     "bench": ("bench:bench", "Measure speed, side by side with TransformerLens."),
 }
 
-app = App(
-    name="carryscope",
-    version=carryscope.__version__,
-    help=(
-        "Train small transformers to add, see exactly how they do it, know where they fail.\n\n"
-        'Try: carryscope ask "445+555"'
-    ),
-    help_epilogue="Help on one command: carryscope COMMAND --help",
-    suppress_keyboard_interrupt=False,
-)
-for name, (where, about) in COMMANDS.items():
-    app.command(f"carryscope.cli.{where}", name=name, help=about)
+
+def make_app(called: str | None) -> App:
+    """The command line. The command that is called is described by its own docstring."""
+    app = App(
+        name="carryscope",
+        version=__version__,
+        help=(
+            "Train small transformers to add, see exactly how they do it, know where they "
+            'fail.\n\nTry: carryscope ask "445+555"'
+        ),
+        default_parameter=Parameter(negative=()),
+        suppress_keyboard_interrupt=False,
+    )
+    for name, (where, about) in COMMANDS.items():
+        help_ = None if name == called else about
+        app.command(f"carryscope.cli.{where}", name=name, help=help_)
+    return app
 
 
 def main() -> None:
@@ -47,6 +52,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Carry out one call and return its exit code; what went wrong is told in one line."""
     try:
+        app = make_app(arguments[0] if arguments else None)
         app(arguments, exit_on_error=False, print_error=False, result_action="return_none")
     except (CallError, CycloptsError) as error:
         return _told(error, 2)

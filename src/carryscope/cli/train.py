@@ -30,6 +30,7 @@ def _options(config: type[msgspec.Struct], group: str) -> Any:
         optional = Annotated[field.type | None, parameter]  # type: ignore[name-defined]
         fields.append((field.name, optional, None))
     made = dataclasses.make_dataclass(f"{config.__name__}Options", fields, frozen=True)
+    made.__module__ = __name__
     return Annotated[made, Parameter(name="*")]
 
 

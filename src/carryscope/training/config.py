@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
-import carryscope
 from carryscope.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.task.sampling import PAPER_BATCH_SHARE, PAPER_CELL_SHARE
+from carryscope.version import __version__
 
 Schedule = Literal["constant", "linear", "cosine"]
 Optimizer = Literal["adamw", "adam"]
@@ -102,7 +102,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of `config.json`."""
 
     format_version: int
-    package_version: str = carryscope.__version__
+    package_version: str = __version__
     preset: str | None = None
     """The preset the run started from, before any override."""
     source: str | None = None

@@ -12,7 +12,6 @@ from statistics import fmean
 import msgspec
 import numpy as np
 
-import carryscope
 from carryscope.evidence import Mean, Share
 from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
@@ -23,6 +22,7 @@ from carryscope.task.sampling import uniform
 from carryscope.training.config import RunConfig
 from carryscope.training.data import held_out_questions
 from carryscope.training.losses import StepRecord
+from carryscope.version import __version__
 
 FINDING_FILE = Path("findings") / "training.json"
 CARD_FILE = "README.md"
@@ -70,7 +70,7 @@ def summarise(
     generator = np.random.default_rng(_UNIFORM_SEED)
     fresh = predict(model, uniform(generator, UNIFORM_QUESTIONS, digits), free_running=True)
     return TrainingSummary(
-        package_version=carryscope.__version__,
+        package_version=__version__,
         seed=config.training.seed,
         steps=len(metrics),
         questions_seen=len(metrics) * config.training.batch,

@@ -1,0 +1,63 @@
+"""The README does what it says: its commands run, its Python runs, its output is what is printed."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", README, flags=re.DOTALL)
+COMMANDS = [line for kind, body in BLOCKS if kind == "bash" for line in body.strip().splitlines()]
+PYTHON = [body for kind, body in BLOCKS if kind == "python"]
+MAKE = [line for line in COMMANDS if line.startswith("make ")]
+
+
+def carryscope_commands() -> list[list[str]]:
+    import shlex
+
+    called = [shlex.split(line) for line in COMMANDS if "carryscope" in line.split()[0]]
+    return [[sys.executable, "-m", "carryscope", *words[1:]] for words in called]
+
+
+def test_every_line_of_every_block_is_one_of_the_kinds_tested_here():
+    assert len(MAKE) + len(carryscope_commands()) == len(COMMANDS)
+    assert MAKE == ["make study", "make test"]
+
+
+@pytest.mark.parametrize("line", MAKE)
+def test_make_knows_the_targets(line):
+    subprocess.run([*line.split(), "--dry-run"], cwd=ROOT, check=True, capture_output=True)
+
+
+def test_the_commands_run_one_after_the_other(tmp_path):
+    for command in carryscope_commands():
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_the_python_runs(code, tmp_path):
+    strict = [sys.executable, "-W", "error", "-c", code]
+    subprocess.run(strict, cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_the_answer_shown_is_the_answer_given():
+    shown = re.search(r"<!-- output -->\n```text\n(.*?)```", README, flags=re.DOTALL)[1]
+    command = [sys.executable, "-m", "carryscope", "ask", "445+555"]
+    environment = {**os.environ, "COLUMNS": "100"}
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+
+    def words(text: str) -> list[str]:
+        """Without layout, and without percentages: another machine may round those otherwise."""
+        return re.sub(r"[\d.]+%", "%", text).split()
+
+    assert words(shown) == words(printed.stdout)
+
+
+def test_every_link_within_the_repo_leads_somewhere():
+    for text in (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")):
+        for target in re.findall(r"\]\((?!http)([^)#]+)\)", text.read_text()):
+            assert (ROOT / target).exists(), f"{text.name} links to {target}"
