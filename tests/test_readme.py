@@ -1,4 +1,4 @@
-"""The README does what it says: its commands run, its Python runs, its output is what is printed."""
+"""The README does what it says: its commands and its Python run, its output is printed."""
 
 import os
 import re

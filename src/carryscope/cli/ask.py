@@ -57,10 +57,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 def ask(*words: Annotated[str, Parameter(allow_leading_hyphen=True)], json: bool = False) -> None:
     """Ask a model a sum and see each digit of its answer.
 
-    Call it as `carryscope ask [RUN] "445+555"`. It shows, for each digit of the answer: the model's choice and its probability, the truth,
-    the digit's task class (BA no carry arrives, UC1 a carry arrives, US9 it arrives at a
-    column that sums to 9), how many columns of nines lie below it, and which tokens each
-    head looks at. RUN defaults to the model that comes with carryscope.
+    Call it as `carryscope ask [RUN] "445+555"`. It shows, for each digit of the answer: the
+    model's choice and its probability, the truth, the digit's task class (BA no carry
+    arrives, UC1 a carry arrives, US9 it arrives at a column that sums to 9), how many
+    columns of nines lie below it, and which tokens each head looks at. RUN defaults to the
+    model that comes with carryscope.
 
     Parameters
     ----------
