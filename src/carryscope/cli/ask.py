@@ -158,7 +158,7 @@ def show_answer(model: Transformer, text: str) -> None:
         if digit.look_ahead:
             ahead += " carrying" if digit.carrying else " quiet"
         looks = [
-            f"{'+'.join(look.positions)} {sum(look.positions.values()):.0%}"
+            f"{' '.join(look.positions)} {sum(look.positions.values()):.0%}"
             for look in digit.attention
         ]
         says = f"[{colour}]{digit.predicted}[/]"

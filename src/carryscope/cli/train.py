@@ -150,7 +150,7 @@ def show_summary(summary: TrainingSummary, directory: Path) -> None:
     rows = {"uniform questions right (free-running)": share}
     rows |= {f"curated, {name} (free-running)": s for name, s in summary.curated_correct.items()}
     for name, row in rows.items():
-        interval = f"{row.low:.1%} to {row.high:.1%}"
+        interval = f"{row.low:.2%} to {row.high:.2%}"
         table.add_row(name, f"{row.estimate:.1%}", interval, f"{row.of:,}")
     out.print(table)
     worst = max(zip(summary.held_out_digit_loss, summary.answer_names, strict=True))
