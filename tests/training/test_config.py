@@ -22,6 +22,16 @@ def test_schedules_fall_from_the_full_rate_to_nothing(schedule, middle):
     assert rates == sorted(rates, reverse=True)
 
 
+def test_the_batch_stays_and_then_grows_along_a_line():
+    recipe = TrainingConfig(batch=64, final_batch=192, steps=1000)
+    sizes = [recipe.batch_at(step) for step in range(1000)]
+    assert set(sizes[:501]) == {64}
+    assert (sizes[750], sizes[999]) == (128, 192)
+    assert sizes == sorted(sizes)
+    assert recipe.questions_in(1000) == sum(sizes)
+    assert {TrainingConfig(batch=7).batch_at(step) for step in (0, 4999)} == {7}
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

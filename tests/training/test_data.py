@@ -32,6 +32,18 @@ def test_our_rule_gives_each_question_its_own_share_of_nines():
     assert nines.std() > 0.2  # a fixed share of 0.37 in ten columns would give 0.15
 
 
+def test_our_rule_can_start_with_more_nines():
+    start = TrainingConfig(seed=3, nines=0.6, nines_start=0.1, steps=100, batch=5000)
+    shares = [Columns.of(training_batch(start, 5, step)).make_sum_9.mean() for step in (9, 10)]
+    assert shares[0] == pytest.approx(0.65 + 0.35 * 0.1, abs=0.01)
+    assert shares[1] == pytest.approx(0.3 + 0.7 * 0.1, abs=0.01)
+
+
+def test_a_batch_has_the_size_that_the_recipe_gives_its_step():
+    growing = TrainingConfig(batch=8, final_batch=16, steps=10)
+    assert [len(training_batch(growing, 5, step)) for step in (0, 5, 9)] == [8, 8, 14]
+
+
 def test_the_end_of_our_rule_is_the_papers():
     shares = [Columns.of(training_batch(OURS, 5, step)).make_sum_9.mean() for step in (79, 80)]
     assert shares[0] > 0.35

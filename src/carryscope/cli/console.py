@@ -14,7 +14,6 @@ import msgspec
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     TaskProgressColumn,
     TextColumn,
@@ -22,6 +21,7 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
+    from carryscope.training.config import TrainingConfig
     from carryscope.training.losses import StepRecord
 
 out = Console(highlight=False)
@@ -63,22 +63,22 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
 class TrainingProgress:
     """A bar on a terminal, a log line now and then elsewhere."""
 
-    def __init__(self, steps: int, batch: int, names: list[str]) -> None:
-        self._steps, self._batch, self._names = steps, batch, names
+    def __init__(self, recipe: TrainingConfig, names: list[str]) -> None:
+        self._recipe, self._names = recipe, names
         self._smooth: list[float] = []
-        self._first_step = 0
+        self._done = self._asked = 0
+        self._all = recipe.questions_in(recipe.steps)
         self._began = self._logged = time.monotonic()
         self._bar = Progress(
             TextColumn("training"),
             BarColumn(),
             TaskProgressColumn(),
-            MofNCompleteColumn(),
             TextColumn("{task.description}"),
             TimeRemainingColumn(),
             console=log,
             disable=not log.is_terminal,
         )
-        self._task = self._bar.add_task("", total=steps)
+        self._task = self._bar.add_task("", total=self._all)
 
     def __enter__(self) -> TrainingProgress:
         self._bar.start()
@@ -89,27 +89,28 @@ class TrainingProgress:
 
     def __call__(self, record: StepRecord) -> None:
         if not self._smooth:
-            self._first_step, self._smooth = record.step - 1, record.digit_loss
-            self._began = time.monotonic()
+            self._smooth, self._began = record.digit_loss, time.monotonic()
+            self._done = self._recipe.questions_in(record.step - 1)
+        size = self._recipe.batch_at(record.step - 1)
+        self._asked, self._done = self._asked + size, self._done + size
         pairs = zip(self._smooth, record.digit_loss, strict=True)
         self._smooth = [SMOOTHING * old + (1 - SMOOTHING) * new for old, new in pairs]
         if log.is_terminal:
-            self._bar.update(self._task, completed=record.step, description=self._status(record))
-        elif time.monotonic() - self._logged > LOG_SECONDS or record.step == self._steps:
+            now = "measuring" if self._done == self._all else self._status(record)
+            self._bar.update(self._task, completed=self._done, description=now)
+        elif time.monotonic() - self._logged > LOG_SECONDS or self._done == self._all:
             self._logged = time.monotonic()
-            left = self._seconds_per_step(record) * (self._steps - record.step)
-            where = f"step {record.step} of {self._steps}"
-            log.print(f"{where}  {self._status(record)}  {left:.0f} s left", soft_wrap=True)
+            left = self._elapsed() / self._asked * (self._all - self._done)
+            log.print(f"{self._status(record)}  {left:.0f} s left", soft_wrap=True)
 
     def _status(self, record: StepRecord) -> str:
         worst = max(range(len(self._smooth)), key=self._smooth.__getitem__)
         loss = sum(self._smooth) / len(self._smooth)
-        rate = self._batch / self._seconds_per_step(record)
+        rate = self._asked / self._elapsed()
         return (
-            f"loss {loss:.4f}  worst {self._names[worst]} {self._smooth[worst]:.4f}  "
-            f"{rate:,.0f} questions/s"
+            f"step {record.step} of {self._recipe.steps}  loss {loss:.4f}  "
+            f"worst {self._names[worst]} {self._smooth[worst]:.4f}  {rate:,.0f} questions/s"
         )
 
-    def _seconds_per_step(self, record: StepRecord) -> float:
-        done = max(1, record.step - self._first_step)
-        return max(1e-9, time.monotonic() - self._began) / done
+    def _elapsed(self) -> float:
+        return max(1e-9, time.monotonic() - self._began)

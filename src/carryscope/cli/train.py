@@ -118,7 +118,7 @@ def train_with_progress(
 
     assert config.training is not None
     recipe, names = config.training, config.model.layout.answer_names
-    with stop_on_signal() as stopped, TrainingProgress(recipe.steps, recipe.batch, names) as bar:
+    with stop_on_signal() as stopped, TrainingProgress(recipe, names) as bar:
         try:
             return train_run(
                 config,

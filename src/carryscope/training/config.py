@@ -28,6 +28,9 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     batch: int = 64
     """Questions per step."""
 
+    final_batch: int = 0
+    """If above 0, the batch grows to this along a line over the second half of the steps."""
+
     optimizer: Optimizer = "adamw"
     """`adamw` decays weights apart from the gradient; `adam` is the classic, with no decay."""
 
@@ -58,6 +61,9 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     embedding_std: float = 0.0
     """The same for W_E and W_pos; 0 means as `init_std`."""
 
+    attention_std: float = 0.0
+    """The same for W_Q and W_K; 0 means as `init_std`."""
+
     enriched_batches: float = PAPER_BATCH_SHARE
     """Share of batches that get extra columns summing to 9 by the paper's rule."""
 
@@ -68,23 +74,45 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Our own rule instead, if above 0: each question draws its share of columns that sum to
     9, uniformly between 0 and this."""
 
-    paper_tail: float = 0.15
-    """With our own rule, the last part of the steps that goes back to the paper's."""
+    nines_start: float = 0.0
+    """With our own rule, the first part of the steps, in which shares are drawn between 0.3
+    and 1: carries matter from the start."""
+
+    paper_tail: float = 0.2
+    """With our own rule, the last part of the steps, which goes back to the paper's."""
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
-        for name in ("seed", "warmup", "clip", "weight_decay", "init_std", "embedding_std"):
+        for name in (
+            "seed",
+            "warmup",
+            "clip",
+            "weight_decay",
+            "init_std",
+            "embedding_std",
+            "attention_std",
+            "final_batch",
+        ):
             self._require(getattr(self, name) >= 0, name, "at least 0")
         for name in ("learning_rate", "embedding_rate"):
             self._require(getattr(self, name) > 0, name, "above 0")
-        for name in ("enriched_batches", "enriched_cells", "nines", "paper_tail"):
+        for name in ("enriched_batches", "enriched_cells", "nines", "nines_start", "paper_tail"):
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
         self._require(all(0 <= beta < 1 for beta in self.betas), "betas", "from 0 to below 1")
 
     def _require(self, holds: bool, name: str, what: str) -> None:
         if not holds:
             raise CallError(f"{name} must be {what}. Got {getattr(self, name)}.")
+
+    def batch_at(self, step: int) -> int:
+        """Questions in the batch of a step, counted from 0."""
+        grown = max(0.0, 2 * step / self.steps - 1)
+        return round(self.batch + grown * ((self.final_batch or self.batch) - self.batch))
+
+    def questions_in(self, steps: int) -> int:
+        """Questions in the first so many steps."""
+        return sum(map(self.batch_at, range(steps)))
 
     def rate(self, step: int) -> float:
         """The share of `learning_rate` used at a step, counted from 0."""

@@ -15,6 +15,9 @@ from carryscope.task.questions import Questions
 from carryscope.task.sampling import enriched, uniform, with_nines
 from carryscope.training.config import TrainingConfig
 
+START_NINES = (0.3, 1.0)
+"""The share of columns that sum to 9, drawn for each question, at the start of our own rule."""
+
 HELD_OUT_BATCHES = 128
 """With 64 questions each: 8,192 held-out questions, about one in five batches enriched."""
 
@@ -25,15 +28,17 @@ _HELD_OUT_SEED = (2**63, 99)
 def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
     """The batch of a step, counted from 0."""
     generator = np.random.default_rng((recipe.seed, step))
-    if recipe.nines and step < recipe.steps * (1 - recipe.paper_tail):
-        questions = uniform(generator, recipe.batch, digits)
-        shares = generator.random((recipe.batch, 1)) * recipe.nines
-        cells = generator.random((recipe.batch, digits)) < shares
+    count, done = recipe.batch_at(step), step / recipe.steps
+    if recipe.nines and done < 1 - recipe.paper_tail:
+        questions = uniform(generator, count, digits)
+        between = START_NINES if done < recipe.nines_start else (0.0, recipe.nines)
+        shares = generator.uniform(*between, (count, 1))
+        cells = generator.random((count, digits)) < shares
         questions = with_nines(generator, questions, cells)
     else:
         questions = enriched(
             generator,
-            recipe.batch,
+            count,
             digits,
             batch_share=recipe.enriched_batches,
             cell_share=recipe.enriched_cells,

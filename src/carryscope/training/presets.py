@@ -24,15 +24,18 @@ PAPER = TrainingConfig()
 
 FAST = TrainingConfig(
     seed=0,
-    steps=2000,
-    learning_rate=4e-4,
-    embedding_rate=0.2,
+    steps=1640,
+    final_batch=192,
+    learning_rate=5e-4,
+    embedding_rate=0.16,
     warmup=60,
     schedule="linear",
     clip=1.0,
     init_std=0.02,
     embedding_std=0.05,
+    attention_std=0.01,
     nines=0.6,
+    nines_start=0.16,
 )
 
 PRESETS: Mapping[str, Preset] = {
@@ -86,6 +89,9 @@ PRESETS: Mapping[str, Preset] = {
             FAST,
             steps=800,
             batch=128,
+            final_batch=0,
+            nines_start=0.0,
+            attention_std=0.0,
             learning_rate=3e-3,
             embedding_rate=1.0,
             init_std=0.06,

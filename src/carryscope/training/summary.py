@@ -73,7 +73,7 @@ def summarise(
         package_version=__version__,
         seed=config.training.seed,
         steps=len(metrics),
-        questions_seen=len(metrics) * config.training.batch,
+        questions_seen=config.training.questions_in(len(metrics)),
         seconds=seconds,
         last_steps_loss=fmean(record.loss for record in last),
         last_steps_digit_loss=np.mean([r.digit_loss for r in last], axis=0).tolist(),

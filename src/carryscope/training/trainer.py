@@ -17,6 +17,7 @@ from carryscope.training.data import training_batch
 from carryscope.training.losses import StepRecord, step_record, token_losses
 
 _EMBEDDINGS = ("embed.W_E", "pos_embed.W_pos")
+_ATTENTION = ("W_Q", "W_K")
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
@@ -78,7 +79,11 @@ class Trainer:
     def _initial_std(self, name: str) -> float:
         paper: float = 0.8 / self.model.config.d_model**0.5
         std = self.recipe.init_std or paper
-        return self.recipe.embedding_std or std if name in _EMBEDDINGS else std
+        if name in _EMBEDDINGS:
+            return self.recipe.embedding_std or std
+        if name.endswith(_ATTENTION):
+            return self.recipe.attention_std or std
+        return std
 
     def _make_optimizer(self) -> torch.optim.Adam:
         named = dict(self.model.named_parameters())
