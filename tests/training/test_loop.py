@@ -147,6 +147,20 @@ def test_it_makes_the_steps_that_plain_torch_makes_with_the_papers_recipe():
         )
 
 
+def test_heads_that_wait_for_their_turn_stay_as_they_were():
+    config = run_config("tiny", {"d_model": 24, "layers": 2, "weight_decay": 0.0, "head_delay": 3})
+    trainer = Trainer(config)
+    start = [block.attn.W_Q.detach().clone() for block in trainer.model.blocks]
+    for _ in range(3):
+        trainer.advance()
+    for block, before in zip(trainer.model.blocks, start, strict=True):
+        assert torch.equal(block.attn.W_Q[1], before[1])
+        assert not torch.equal(block.attn.W_Q[0], before[0])
+    trainer.advance()
+    for block, before in zip(trainer.model.blocks, start, strict=True):
+        assert not torch.equal(block.attn.W_Q[1], before[1])
+
+
 def test_it_stops_at_a_target_loss_and_goes_on_when_asked(tmp_path):
     config = run_config("tiny", {"steps": 120, "d_model": 24})
     early = train(config, tmp_path, until_loss=100.0)

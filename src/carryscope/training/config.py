@@ -64,6 +64,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     attention_std: float = 0.0
     """The same for W_Q and W_K; 0 means as `init_std`."""
 
+    head_delay: int = 0
+    """Steps between one head's start and the next's: heads that learn one after the other find
+    different work to do, instead of all finding the same. 0 starts them together."""
+
     enriched_batches: float = PAPER_BATCH_SHARE
     """Share of batches that get extra columns summing to 9 by the paper's rule."""
 
@@ -84,16 +88,9 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def __post_init__(self) -> None:
         for name in ("steps", "batch"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
-        for name in (
-            "seed",
-            "warmup",
-            "clip",
-            "weight_decay",
-            "init_std",
-            "embedding_std",
-            "attention_std",
-            "final_batch",
-        ):
+        for name in ("seed", "warmup", "final_batch", "head_delay", "clip", "weight_decay"):
+            self._require(getattr(self, name) >= 0, name, "at least 0")
+        for name in ("init_std", "embedding_std", "attention_std"):
             self._require(getattr(self, name) >= 0, name, "at least 0")
         for name in ("learning_rate", "embedding_rate"):
             self._require(getattr(self, name) > 0, name, "above 0")
@@ -113,6 +110,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def questions_in(self, steps: int) -> int:
         """Questions in the first so many steps."""
         return sum(map(self.batch_at, range(steps)))
+
+    def heads_at(self, step: int) -> int | None:
+        """How many heads of each layer learn at a step; None for all of them."""
+        return 1 + step // self.head_delay if self.head_delay else None
 
     def rate(self, step: int) -> float:
         """The share of `learning_rate` used at a step, counted from 0."""

@@ -34,6 +34,7 @@ FAST = TrainingConfig(
     init_std=0.02,
     embedding_std=0.05,
     attention_std=0.01,
+    head_delay=120,
     nines=0.6,
     nines_start=0.16,
 )
@@ -92,6 +93,7 @@ PRESETS: Mapping[str, Preset] = {
             final_batch=0,
             nines_start=0.0,
             attention_std=0.0,
+            head_delay=0,
             learning_rate=3e-3,
             embedding_rate=1.0,
             init_std=0.06,

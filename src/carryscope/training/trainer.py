@@ -18,6 +18,7 @@ from carryscope.training.losses import StepRecord, step_record, token_losses
 
 _EMBEDDINGS = ("embed.W_E", "pos_embed.W_pos")
 _ATTENTION = ("W_Q", "W_K")
+_PER_HEAD = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V")
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
@@ -49,12 +50,22 @@ class Trainer:
         return step_record(self.step, losses.detach().numpy(), Columns.of(questions))
 
     def _update(self) -> None:
+        self._hold_back_heads()
         if self.recipe.clip:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         rate = self.recipe.learning_rate * self.recipe.rate(self.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["share"]
         self.optimizer.step()
+
+    def _hold_back_heads(self) -> None:
+        """No gradient for the heads whose turn has not come: Adam then leaves them alone."""
+        heads = self.recipe.heads_at(self.step)
+        if heads is None or heads >= self.model.config.heads:
+            return
+        for name, parameter in self.model.named_parameters():
+            if name.endswith(_PER_HEAD) and parameter.grad is not None:
+                parameter.grad[heads:] = 0.0
 
     def state(self) -> dict[str, Tensor]:
         """Weights and optimizer moments, by name."""
