@@ -41,14 +41,14 @@ def products_of_a_step(config: ModelConfig, batch: int) -> list[Product]:
     layout = config.layout
     heads, d_model, d_head, d_mlp = config.heads, config.d_model, config.d_head, config.d_mlp
     keys, rows = layout.answer_rows.stop, layout.answer_length
-    m = config.vocabulary + keys
-    basis, flat = (heads + 1) * m + 1, batch * rows
+    own, m = config.vocabulary + rows, config.vocabulary + keys
+    basis, flat = own + heads * m + 1, batch * rows
     return [
-        Product(heads, m + 1, d_model, d_head),  # queries
+        Product(heads, own + 1, d_model, d_head),  # queries
         Product(heads, m, d_model, d_head),  # keys
         Product(heads, m + 1, d_model, d_head),  # values
-        Product(heads, m + 1, d_head, m),  # the form of each head
-        Product(1, flat, m, heads * m, "right"),
+        Product(heads, own + 1, d_head, m),  # the form of each head
+        Product(1, flat, own, heads * m, "right"),
         Product(batch, heads * rows, m, keys, "left"),  # scores
         Product(batch, heads * rows, keys, m, "left"),  # mixtures
         Product(heads, m + 1, d_head, d_model),  # what each head writes

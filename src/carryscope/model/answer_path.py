@@ -5,15 +5,15 @@ the instrumented pass at the answer rows. For 12345+67890=080235 that is 6 of 18
 
 Where the time goes is matrix products, so we do fewer of them, exactly:
 
-1. An embedding is a sum of two vectors, one for its token and one for its position. With
-   the *basis* U = [W_E; W_pos], m vectors in all (29 for five digits), each embedding has
+1. An embedding is a sum of two vectors, one for its position and one for its token. With
+   the *basis* U = [W_pos; W_E], m vectors in all (29 for five digits), each embedding has
    the coordinates of a *two-hot* row: x = two_hot @ U.
 2. LayerNorm is linear but for its scale, and every (position, token) has one known scale. So
    in layer 0 a query, key or value is scale * two_hot @ (U W): only m rows are projected,
    and attention scores come from a form of m x m numbers per head.
 3. What a head adds is a mixture of rows of U W_V W_O. So the residual stream after layer-0
-   attention is C @ B, with coordinates C over a basis B of m (heads + 1) + 1 vectors, and
-   the MLP's first product becomes C @ (B W_in): a quarter of the work at five digits.
+   attention is C @ B, with coordinates C over a basis B of a hundred vectors or so, and the
+   MLP's first product becomes C @ (B W_in): half the work, training included.
 4. LayerNorm removes the mean of the residual stream wherever it is read. We remove it from
    the basis, once.
 5. Later layers are computed for all rows, the last one for answer rows only.
@@ -72,20 +72,19 @@ def _first_block(
     if block.mlp is not None:
         scale = _inverse_scale(residual)[:, None]
         projected = _with_bias_row(block.ln2, basis) @ block.mlp.W_in
-        pre = torch.addmm(block.mlp.b_in, _with_ones(flat * scale), projected)
-        residual = residual + torch.addmm(block.mlp.b_out, pre.relu_(), block.mlp.W_out)
+        pre = _with_ones(flat * scale) @ _add_to_last_row(projected, block.mlp.b_in)
+        residual = torch.addmm(residual + block.mlp.b_out, pre.relu_(), block.mlp.W_out)
     return residual.view(batch, rows, -1)
 
 
 def _embed(model: Transformer, tokens: Int[Tensor, "batch row"]) -> _Coordinates:
     """The batch as two-hot rows, with the LayerNorm scale of each (position, token)."""
     positions, vocabulary = tokens.shape[1], model.config.vocabulary
-    basis = torch.cat([model.embed.W_E, model.pos_embed.W_pos[:positions]])
-    basis = _centred(basis)
+    basis = _centred(torch.cat([model.pos_embed.W_pos[:positions], model.embed.W_E]))
     one_hot = F.one_hot(tokens, vocabulary).to(basis.dtype)
     where = torch.eye(positions, dtype=basis.dtype, device=basis.device)
-    two_hot = torch.cat([one_hot, where.expand(len(tokens), -1, -1)], dim=-1)
-    every_embedding = basis[vocabulary:, None] + basis[:vocabulary]
+    two_hot = torch.cat([where.expand(len(tokens), -1, -1), one_hot], dim=-1)
+    every_embedding = basis[:positions, None] + basis[positions:]
     inverse_scale = (one_hot * _inverse_scale(every_embedding)).sum(-1)
     return _Coordinates(basis, two_hot, inverse_scale)
 
@@ -95,21 +94,22 @@ def _attend(
 ) -> tuple[Float[Tensor, "batch answer k"], Float[Tensor, "k d_model"]]:
     """The residual stream after attention as coordinates over a basis.
 
-    The basis: the embedding vectors, then for each head what it writes for each of them,
-    then the constant that the biases write.
+    The basis: the embedding vectors of the rows themselves, then for each head what it
+    writes for every embedding vector, then the constant that the biases write. Positions
+    stand before tokens, so what concerns earlier positions is cut off by `first_row`.
     """
     attn, (basis, two_hot, inverse_scale) = block.attn, embedded
     m, d_head = len(basis), attn.W_Q.shape[-1]
-    queries = two_hot[:, first_row:]
+    own, queries = basis[first_row:], two_hot[:, first_row:, first_row:]
     scale_of_query = inverse_scale[:, None, first_row:, None]
     scale_of_key = inverse_scale[:, None, None, :]
 
     read = _with_bias_row(block.ln1, basis).expand(len(attn.W_Q), -1, -1)
-    q = _add_to_last_row(torch.bmm(read, attn.W_Q), attn.b_Q)
+    q = _add_to_last_row(torch.bmm(read[:, first_row:], attn.W_Q), attn.b_Q)
     k = torch.bmm(read[:, :m], attn.W_K)
     form = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d_head)
-    query_form = torch.einsum("brm,hmn->bhrn", queries, form[:, :m])
-    query_form = query_form * scale_of_query + form[:, m:]
+    query_form = torch.einsum("brm,hmn->bhrn", queries, form[:, :-1])
+    query_form = query_form * scale_of_query + form[:, -1:]
     scores = query_form @ two_hot.transpose(1, 2)[:, None] * scale_of_key
     weights = (scores + _unseen(scores, first_row)).softmax(-1) * scale_of_key
 
@@ -118,7 +118,7 @@ def _attend(
     constant = written[:, m].sum(0) + attn.b_O
     mixed = (weights @ two_hot[:, None]).transpose(1, 2).flatten(2)
     coordinates = _with_ones(torch.cat([queries, mixed], dim=-1))
-    return coordinates, _centred(torch.cat([basis, written[:, :m].flatten(0, 1), constant[None]]))
+    return coordinates, _centred(torch.cat([own, written[:, :m].flatten(0, 1), constant[None]]))
 
 
 def _later_block(
@@ -166,10 +166,11 @@ def _with_ones(coordinates: Float[Tensor, "*batch k"]) -> Float[Tensor, "*batch 
 
 
 def _add_to_last_row(
-    projected: Float[Tensor, "head k d_head"], bias: Float[Tensor, "head d_head"]
-) -> Float[Tensor, "head k d_head"]:
-    """Fold a head's own bias into the bias row."""
-    return torch.cat([projected[:, :-1], projected[:, -1:] + bias[:, None]], dim=1)
+    projected: Float[Tensor, "*head k width"], bias: Float[Tensor, "*head width"]
+) -> Float[Tensor, "*head k width"]:
+    """Fold a part's own bias into the bias row."""
+    last = projected[..., -1:, :] + bias[..., None, :]
+    return torch.cat([projected[..., :-1, :], last], dim=-2)
 
 
 def _normalized(norm: LayerNorm, x: Float[Tensor, "*batch d_model"]) -> Tensor:

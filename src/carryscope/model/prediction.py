@@ -56,17 +56,12 @@ def predict(
     on_progress: Callable[[int], object] = lambda _: None,
 ) -> Answers:
     """The model's answers; `on_progress` hears how many questions each chunk answered."""
-    layout = model.config.layout
-    parts = []
-    for start in range(0, len(questions), CHUNK):
-        tokens = torch.from_numpy(layout.encode(questions[start : start + CHUNK]))
-        parts.append(_predict_chunk(model, tokens, free_running))
-        on_progress(len(tokens))
-    if not parts:
-        return Answers(
-            *(np.empty((0, layout.answer_length), kind) for kind in (int, int, "f", "f"))
-        )
-    return Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    tokens = model.config.layout.encode(questions)
+    first = model.config.layout.first_row + 1
+    answers = _read(model, tokens, tokens[:, first:], on_progress)
+    if free_running:
+        _run_free(model, tokens.copy(), answers)
+    return answers
 
 
 def log_probabilities(
@@ -76,31 +71,38 @@ def log_probabilities(
     return answer_logits(model, tokens).double().log_softmax(-1)
 
 
-@torch.inference_mode()
-def _predict_chunk(
-    model: Transformer, tokens: Int[Tensor, "batch position"], free_running: bool
-) -> tuple[Array, Array, Array, Array]:
-    first = model.config.layout.first_row + 1
-    truth = tokens[:, first:].clone()
-    chances = log_probabilities(model, tokens)
-    if free_running:
-        _run_free(model, tokens, chances)
-    best, predicted = chances.max(-1)
-    loss = -chances.gather(-1, truth[..., None])[..., 0]
-    return truth.numpy(), predicted.numpy(), best.exp().numpy(), loss.numpy()
-
-
-def _run_free(
+def _read(
     model: Transformer,
-    tokens: Int[Tensor, "batch position"],
-    chances: Float[Tensor, "batch answer token"],
-) -> None:
+    tokens: Int[Array, "batch position"],
+    truth: Int[Array, "batch answer"],
+    on_progress: Callable[[int], object] = lambda _: None,
+) -> Answers:
+    """What the model says at each answer row when it reads these tokens, chunk by chunk."""
+    answers = Answers(
+        truth=truth,
+        predicted=np.empty_like(truth),
+        probability=np.empty(truth.shape),
+        loss=np.empty(truth.shape),
+    )
+    for start in range(0, len(tokens), CHUNK):
+        part = slice(start, start + CHUNK)
+        with torch.inference_mode():
+            chances = log_probabilities(model, torch.from_numpy(tokens[part])).numpy()
+        answers.predicted[part] = chances.argmax(-1)
+        answers.probability[part] = np.exp(chances.max(-1))
+        answers.loss[part] = -np.take_along_axis(chances, truth[part, :, None], -1)[..., 0]
+        on_progress(len(chances))
+    return answers
+
+
+def _run_free(model: Transformer, tokens: Int[Array, "batch position"], answers: Answers) -> None:
     """Replace, digit by digit, what was read by what was written; look again where they differ."""
     first = model.config.layout.first_row + 1
     for k in range(model.config.layout.answer_length - 1):
-        written = chances[:, k].argmax(-1)
-        changed = (written != tokens[:, first + k]).nonzero()[:, 0]
+        changed = np.flatnonzero(answers.predicted[:, k] != tokens[:, first + k])
         if len(changed):
-            tokens[changed, first + k] = written[changed]
-            again = log_probabilities(model, tokens[changed])
-            chances[changed, k + 1 :] = again[:, k + 1 :]
+            tokens[changed, first + k] = answers.predicted[changed, k]
+            again = _read(model, tokens[changed], answers.truth[changed])
+            answers.predicted[changed, k + 1 :] = again.predicted[:, k + 1 :]
+            answers.probability[changed, k + 1 :] = again.probability[:, k + 1 :]
+            answers.loss[changed, k + 1 :] = again.loss[:, k + 1 :]
