@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from carryscope.cli.console import out, print_json
@@ -134,9 +135,8 @@ def _attention(model: Transformer, question: Questions, predicted: object) -> li
         looks = []
         for layer, name in enumerate(names):
             for head, pattern in enumerate(cache[name][0, :, row]):
-                most = pattern.topk(MOST_POSITIONS)
-                named = zip(most.indices.tolist(), most.values.tolist(), strict=True)
-                positions = {layout.position_names[at]: round(share, 4) for at, share in named}
+                most = sorted(pattern.topk(MOST_POSITIONS).indices.tolist())
+                positions = {layout.position_names[at]: float(pattern[at]) for at in most}
                 looks.append(Look(layer, head, positions))
         rows.append(looks)
     return rows
@@ -146,22 +146,24 @@ def show_answer(model: Transformer, text: str) -> None:
     """The answer as a table, for a person."""
     given = answer(model, text)
     mark = "[green]right[/]" if given.correct else f"[red]wrong[/], it is {given.truth}"
-    table = Table(title=f"{given.question} = {given.answer}  {mark}")
-    for column in ("digit", "says", "sure", "truth", "task", "look-ahead"):
-        table.add_column(column)
+    table = Table(
+        title=f"{given.question} = {given.answer}  {mark}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    for column in ("", "says", "truth", "sure", "task", "nines"):
+        table.add_column(column, no_wrap=True)
     for look in given.digits[0].attention:
         layer = f"L{look.layer} " if model.config.layers > 1 else ""
-        table.add_column(f"{layer}H{look.head} reads")
+        table.add_column(f"{layer}H{look.head} reads", no_wrap=True)
     for digit in given.digits:
         colour = "green" if digit.predicted == digit.truth else "red"
         ahead = "" if digit.look_ahead is None else str(digit.look_ahead)
         if digit.look_ahead:
-            ahead += " carrying" if digit.carrying else " quiet"
+            ahead += " carry" if digit.carrying else " quiet"
         looks = [
             f"{' '.join(look.positions)} {sum(look.positions.values()):.0%}"
             for look in digit.attention
         ]
         says = f"[{colour}]{digit.predicted}[/]"
         sure = f"{digit.probability:.1%}"
-        table.add_row(digit.name, says, sure, digit.truth, digit.task or "", ahead, *looks)
+        table.add_row(digit.name, says, digit.truth, sure, digit.task or "", ahead, *looks)
     out.print(table)

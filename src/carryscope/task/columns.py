@@ -106,9 +106,10 @@ class Columns:
     @cached_property
     def carry_in(self) -> Bool[Array, "batch digit"]:
         """The true carry arriving at column k; at k = n it is the answer digit A_n itself."""
+        made, nine = self.make_carry, self.make_sum_9
         carry = np.zeros((len(self.sums), self.digits + 1), dtype=bool)
         for i in range(self.digits):
-            carry[:, i + 1] = self.make_carry[:, i] | (self.make_sum_9[:, i] & carry[:, i])
+            carry[:, i + 1] = made[:, i] | (nine[:, i] & carry[:, i])
         return carry
 
     @property
@@ -124,9 +125,10 @@ class Columns:
     @cached_property
     def look_ahead(self) -> Int[Array, "batch digit"]:
         """Depth L: how many columns directly below digit k propagate before one does not."""
+        nine = self.make_sum_9
         depth = np.zeros((len(self.sums), self.digits + 1), dtype=np.int8)
         for i in range(self.digits):
-            depth[:, i + 1] = np.where(self.make_sum_9[:, i], depth[:, i] + 1, 0)
+            depth[:, i + 1] = np.where(nine[:, i], depth[:, i] + 1, 0)
         return depth
 
     @property

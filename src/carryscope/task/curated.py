@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import UInt
+from jaxtyping import Bool, UInt
 
 from carryscope.task.columns import State
 from carryscope.task.questions import Array, Questions, check_digits
@@ -88,11 +88,23 @@ def question_keys(questions: Questions) -> UInt[Array, " batch"]:
 
 def without_curated(generator: np.random.Generator, questions: Questions) -> Questions:
     """The questions with every curated one replaced by a fresh uniform draw that is not."""
-    reserved = question_keys(curated_questions(questions.digits))
+    hit = _is_curated(questions)
+    if not hit.any():
+        return questions
     first, second = questions.first.copy(), questions.second.copy()
-    hit = np.isin(question_keys(questions), reserved)
     while hit.any():
         fresh = uniform(generator, int(hit.sum()), questions.digits)
         first[hit], second[hit] = fresh.first, fresh.second
-        hit[hit] = np.isin(question_keys(fresh), reserved)
+        hit[hit] = _is_curated(fresh)
     return Questions(first, second)
+
+
+def _is_curated(questions: Questions) -> Bool[Array, " batch"]:
+    reserved, keys = _curated_keys(questions.digits), question_keys(questions)
+    nearest = np.searchsorted(reserved, keys).clip(max=len(reserved) - 1)
+    return np.asarray(reserved[nearest] == keys)
+
+
+@lru_cache
+def _curated_keys(digits: int) -> UInt[Array, " curated"]:
+    return np.sort(question_keys(curated_questions(digits)))
