@@ -21,6 +21,10 @@ MOST_POSITIONS = 2
 """How many of the tokens a head attends to are named: a head reads a pair of digits."""
 
 
+ANSWER_WIDTH, LOOK_WIDTH = 40, 13
+"""Characters that the table of digits takes, and each head beside it."""
+
+
 class Look(msgspec.Struct, frozen=True):
     """Where one head looks while an answer digit is computed."""
 
@@ -143,27 +147,42 @@ def _attention(model: Transformer, question: Questions, predicted: object) -> li
 
 
 def show_answer(model: Transformer, text: str) -> None:
-    """The answer as a table, for a person."""
+    """The answer as a table for a person, and beside it, or below where it is narrow, the looks."""
     given = answer(model, text)
     mark = "[green]right[/]" if given.correct else f"[red]wrong[/], it is {given.truth}"
-    table = Table(
-        title=f"{given.question} = {given.answer}  {mark}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
-    for column in ("", "says", "truth", "sure", "task", "nines"):
-        table.add_column(column, no_wrap=True)
+    digits = _table(("", "says", "truth", "sure", "task", "nines"))
+    looks = _table(("",))
+    beside = out.width >= ANSWER_WIDTH + LOOK_WIDTH * len(given.digits[0].attention)
     for look in given.digits[0].attention:
         layer = f"L{look.layer} " if model.config.layers > 1 else ""
-        table.add_column(f"{layer}H{look.head} reads", no_wrap=True)
+        (digits if beside else looks).add_column(f"{layer}H{look.head} reads")
     for digit in given.digits:
-        colour = "green" if digit.predicted == digit.truth else "red"
-        ahead = "" if digit.look_ahead is None else str(digit.look_ahead)
-        if digit.look_ahead:
-            ahead += " carry" if digit.carrying else " quiet"
-        looks = [
-            f"{' '.join(look.positions)} {sum(look.positions.values()):.0%}"
-            for look in digit.attention
-        ]
-        says = f"[{colour}]{digit.predicted}[/]"
-        sure = f"{digit.probability:.1%}"
-        table.add_row(digit.name, says, digit.truth, sure, digit.task or "", ahead, *looks)
-    out.print(table)
+        cells = [_look(look) for look in digit.attention]
+        digits.add_row(*_cells(digit), *(cells if beside else ()))
+        looks.add_row(digit.name, *(() if beside else cells))
+    digits.title = f"{given.question} = {given.answer}  {mark}"
+    out.print(digits)
+    if not beside:
+        out.print(looks)
+
+
+def _table(columns: tuple[str, ...]) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table
+
+
+def _cells(digit: Digit) -> tuple[str, ...]:
+    """One answer digit, but for where the heads look."""
+    colour = "green" if digit.predicted == digit.truth else "red"
+    nines = "" if digit.look_ahead is None else str(digit.look_ahead)
+    if digit.look_ahead:
+        nines += " carry" if digit.carrying else " quiet"
+    says, sure = f"[{colour}]{digit.predicted}[/]", f"{digit.probability:.1%}"
+    return digit.name, says, digit.truth, sure, digit.task or "", nines
+
+
+def _look(look: Look) -> str:
+    """The positions a head reads, and their share of its attention."""
+    return f"{' '.join(look.positions)} {sum(look.positions.values()):.0%}"

@@ -100,9 +100,9 @@ def curated_exam(model: Transformer) -> dict[str, Share]:
 
 
 def write_summary(summary: TrainingSummary, config: RunConfig, directory: Path) -> None:
-    """Leave the finding and the card in the run directory."""
-    write_json(directory / FINDING_FILE, summary)
+    """Leave the card and the finding in the run directory, the finding last: it means "done"."""
     write_bytes(directory / CARD_FILE, card(summary, config).encode())
+    write_json(directory / FINDING_FILE, summary)
 
 
 def card(summary: TrainingSummary, config: RunConfig) -> str:
