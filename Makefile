@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PEER := .venv-tl
+# In the environment, so that it also reaches the environment in which pip builds the package.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .PHONY: study test test-slow lint bench shipped-model clean help
 
@@ -38,16 +40,17 @@ clean:  ## Remove environments and caches; runs stay
 # torch comes first and by its exact version, so that nothing pulls in another build of it.
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet --editable .
 	touch $@
 
 .venv/installed-dev: .venv/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/pip install --quiet --editable ".[dev]"
 	touch $@
 
+$(PEER)/installed: export PIP_CONSTRAINT := $(CURDIR)/constraints-transformer-lens.txt
 $(PEER)/installed: constraints-transformer-lens.txt
 	$(PYTHON) -m venv $(PEER)
-	$(PEER)/bin/pip install --quiet --constraint $< torch==2.13.0
-	$(PEER)/bin/pip install --quiet --constraint $< transformer-lens==2.18.0
+	$(PEER)/bin/pip install --quiet torch==2.13.0
+	$(PEER)/bin/pip install --quiet transformer-lens==2.18.0
 	touch $@

@@ -39,3 +39,9 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path, monkeyp
         write_bytes(tmp_path / "file", b"new")
     assert (tmp_path / "file").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_a_killed_write_left_behind_is_taken_away_by_the_next(tmp_path):
+    (tmp_path / ".file.tmp").write_bytes(b"half")
+    write_bytes(tmp_path / "file", b"whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

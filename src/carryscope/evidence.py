@@ -47,7 +47,7 @@ class Mean(msgspec.Struct, frozen=True):
 
     @classmethod
     def measured(cls, values: Sequence[float]) -> Mean:
-        """The mean of some numbers."""
+        """The mean of at least two numbers; one says nothing about its own spread."""
         mean = fmean(values)
-        reach = Z_95 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+        reach = Z_95 * stdev(values) / math.sqrt(len(values))
         return cls(mean, len(values), mean - reach, mean + reach)

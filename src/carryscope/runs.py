@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from carryscope.errors import CallError
 from carryscope.model.config import FORMAT_VERSION
-from carryscope.model.files import CONFIG_FILE, check_version, load_model, save_weights
+from carryscope.model.files import CONFIG_FILE, check_free, check_version, load_model, save_weights
 from carryscope.model.transformer_lens import read_state_dict
 from carryscope.storage import only_writer, read_json, write_json
 from carryscope.training.checkpoint import read_metrics
@@ -32,7 +32,7 @@ SHIPPED = Path(__file__).parent / "shipped" / "fast-5"
 
 
 class Run:
-    """What stands on the shelf of one run. Nothing is read before it is asked for."""
+    """What stands on the shelf of one run. Only its version is read before it is asked for."""
 
     def __init__(self, directory: Path | str = SHIPPED) -> None:
         self.directory = Path(directory)
@@ -59,9 +59,10 @@ class Run:
 def import_model(source: Path, directory: Path) -> Run:
     """A new run from a TransformerLens state dict."""
     model = read_state_dict(source)
-    if (directory / CONFIG_FILE).exists():
-        raise CallError(f"There is a run at {directory} already. Choose another --out.")
     with only_writer(directory):
+        if (directory / CONFIG_FILE).exists():
+            raise CallError(f"There is a run at {directory} already. Choose another --out.")
+        check_free(directory)
         save_weights(model, directory)
         config = RunConfig(format_version=FORMAT_VERSION, source=source.name, model=model.config)
         write_json(directory / CONFIG_FILE, config)

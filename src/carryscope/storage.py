@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,22 +15,22 @@ from carryscope.errors import CallError, WorkError
 
 T = TypeVar("T")
 
+LOCK_FILE = ".lock"
+
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never half."""
-    handle, temporary = -1, ""
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise _cannot_write(path, error) from error
 
 
@@ -66,7 +65,7 @@ def only_writer(directory: Path) -> Iterator[None]:
 
     The lock belongs to the process and goes with it, so a killed run leaves none behind.
     """
-    path = directory / ".lock"
+    path = directory / LOCK_FILE
     try:
         directory.mkdir(parents=True, exist_ok=True)
         lock = path.open("a")

@@ -11,7 +11,7 @@ import pytest
 from carryscope.cli.main import COMMANDS, run
 from carryscope.model.transformer_lens import read_state_dict, write_state_dict
 from carryscope.training.loop import train
-from carryscope.training.presets import run_config
+from carryscope.training.presets import PRESETS, preset, run_config
 
 CARRYSCOPE = [sys.executable, "-m", "carryscope"]
 
@@ -59,6 +59,9 @@ def test_every_command_explains_itself(command, capsys):
         (["train", "--out", "x", "--colour", "red"], 2, "--colour"),
         (["train", "--out", "x", "--steps", "0"], 2, "steps must be at least 1. Got 0."),
         (["train", "--out", "x", "--format", "reversed"], 2, "reversed"),
+        (["train", "--out", "x", "--seed", "99999999999"], 2, "seed must be at most"),
+        (["bench", "--rounds", "0"], 2, "must be at least 1. Got 3 and 0."),
+        (["bench"], 2, "There is no Python with TransformerLens"),
         (["fly"], 2, "fly"),
     ],
 )
@@ -123,6 +126,18 @@ def test_train_makes_a_run_and_goes_on_with_it_without_being_told_the_recipe(cap
     assert "training.seed is 0, asked for 8" in capsys.readouterr().err
 
 
+def test_training_without_a_terminal_logs_and_stops_at_a_target(capsys, tmp_path):
+    where = str(tmp_path / "a [b] run")
+    quick = ["--steps", "60", "--d-model", "24", "--threads", "1", "--until-loss", "100"]
+    assert run(["train", "--preset", "tiny", *quick, "--out", where]) == 0
+    assert "Trained: 50 steps" in capsys.readouterr().out
+    assert run(["train", "--out", where, "--threads", "1"]) == 0
+    told = capsys.readouterr()
+    assert told.out.endswith(f"{where}\n")
+    assert "step 60 of 60  loss" in told.err
+    assert "questions/s  0 s left" in told.err
+
+
 def test_an_imported_model_can_be_asked_and_exported_but_not_trained(capsys, tmp_path, tiny_run):
     from carryscope.runs import Run
 
@@ -144,8 +159,11 @@ def test_an_imported_model_can_be_asked_and_exported_but_not_trained(capsys, tmp
 
 def test_study_trains_and_ends_with_an_example(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    quick = run_config("tiny", {"steps": 20, "d_model": 24})
-    monkeypatch.setattr("carryscope.cli.study.wanted_config", lambda *_: quick)
+    quick = preset("tiny")._replace(
+        training=run_config("tiny", {"steps": 20}).training,
+        model=run_config("tiny", {"d_model": 24}).model,
+    )
+    monkeypatch.setitem(PRESETS, "tiny", quick)
     assert run(["study", "--preset", "tiny"]) == 0
     told = capsys.readouterr().out
     assert "9+9 =" in told

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -82,19 +83,20 @@ def test_ctrl_c_saves_and_says_how_to_go_on(whole, tmp_path, number):
     assert process.returncode == 1
     last = told.strip().splitlines()[-1]
     assert last.startswith("carryscope: Stopped at step ")
-    assert last.endswith(f"saved. Go on with: carryscope train --out {directory}")
-    again = subprocess.run(
-        [*TRAIN[:4], "--threads", "1", "--out", str(directory)], capture_output=True, check=False
-    )
+    hint = f"carryscope train --out {directory} --threads 1"
+    assert last.endswith(f"saved. Go on with: {hint}")
+    words = [*TRAIN[:3], *hint.split()[1:]]
+    again = subprocess.run(words, capture_output=True, check=False)
     assert again.returncode == 0
     assert same_results(whole, directory)
 
 
 def test_a_second_process_on_the_same_run_is_refused(tmp_path):
     directory = tmp_path / "run"
-    first = start(directory)
+    endless = ("--steps", "1000000", "--checkpoint-every", "0.1")
+    first = start(directory, *endless)
     wait_for(checkpoint(directory).exists)
-    second = start(directory)
+    second = start(directory, *endless)
     _, told = second.communicate()
     first.kill()
     first.communicate()
@@ -102,21 +104,28 @@ def test_a_second_process_on_the_same_run_is_refused(tmp_path):
     assert "Another process is working on" in told
 
 
+def limit_file_size(size: int) -> None:
+    """Files beyond this size are refused by the operating system, as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def test_a_full_disk_under_the_metrics_is_told_in_one_line(tmp_path):
+    process = start(tmp_path / "run", preexec_fn=partial(limit_file_size, 3000))
+    _, told = process.communicate()
+    assert process.returncode == 1
+    assert "Traceback" not in told
+    assert f"Cannot write {tmp_path / 'run' / 'metrics.jsonl'}: File too large." in told
+
+
 def test_a_full_disk_is_told_in_one_line_and_the_last_checkpoint_stays(tmp_path):
-    """The operating system refuses to let the process write beyond a size: the real error."""
     directory = tmp_path / "run"
     first = start(directory)
     wait_for(checkpoint(directory).exists)
     first.kill()
     first.communicate()
     good = checkpoint(directory).read_bytes()
-    limit = len(good) // 2
-
-    def fill_disk() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    process = start(directory, preexec_fn=fill_disk)
+    process = start(directory, preexec_fn=partial(limit_file_size, len(good) // 2))
     _, told = process.communicate()
     assert process.returncode == 1
     assert "Traceback" not in told

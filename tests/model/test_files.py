@@ -34,6 +34,29 @@ def test_a_truncated_file_is_refused(saved):
         load_model(saved[1])
 
 
+def test_a_file_with_a_flipped_byte_is_refused(saved):
+    path = saved[1] / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1000] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CallError, match="is damaged: its data does not have the checksum"):
+        load_model(saved[1])
+
+
+def test_other_number_types_are_refused(saved):
+    path = saved[1] / "model.safetensors"
+    doubled = {name: t.double() for name, t in safetensors.torch.load_file(path).items()}
+    safetensors.torch.save_file(doubled, path)
+    with pytest.raises(CallError, match=r"must be .*torch.float32. Got .*torch.float64"):
+        load_model(saved[1])
+
+
+def test_any_safetensors_reader_can_read_it(saved):
+    model, directory = saved
+    read = safetensors.torch.load_file(directory / "model.safetensors")
+    assert all(torch.equal(read[name], tensor) for name, tensor in model.state_dict().items())
+
+
 def test_a_damaged_config_is_refused(saved):
     (saved[1] / "config.json").write_text('{"format_version": 1, "model": {"digits": ')
     with pytest.raises(CallError, match=r"config.json is damaged or not a carryscope file"):

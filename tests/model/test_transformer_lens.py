@@ -1,10 +1,12 @@
 """State dicts in and out. The slow tests talk to a real TransformerLens, in its own venv."""
 
+import contextlib
 import os
 import pickle
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -66,6 +68,10 @@ def without(state, *names):
         (lambda s: {**s, "embed.W_E": torch.ones(50, 24)}, "vocabulary must have 12 or 15"),
         (lambda s: {**s, "blocks.0.attn.W_Q": torch.ones(2, 24, 7)}, r"heads \* d_head must be"),
         (lambda s: without(s, "blocks.1.mlp.W_in"), "does not fit its config: blocks.1.mlp.W_in"),
+        (lambda s: {**s, "embed.W_E": torch.ones(12)}, "embed.W_E must have 2 axes. Got 1."),
+        (lambda s: {**s, "blocks.0.attn.W_Q": torch.ones(2, 24)}, "W_Q must have 3 axes. Got 2."),
+        (lambda s: {**s, "pos_embed.W_pos": torch.tensor(1.0)}, "W_pos must have 2 axes. Got 0."),
+        (lambda s: {**s, 7: torch.ones(2)}, "must hold a state dict of tensors. Got dict"),
         (lambda s: {"a": 1}, "must hold a state dict of tensors. Got dict"),
         (lambda s: torch.ones(3), "must hold a state dict of tensors. Got Tensor"),
     ],
@@ -75,6 +81,16 @@ def test_state_dicts_that_do_not_fit_are_refused(state_dict, tmp_path, change, m
     torch.save(change(state), tmp_path / "changed.pth")
     with pytest.raises(CallError, match=message):
         read_state_dict(tmp_path / "changed.pth")
+
+
+def test_a_damaged_state_dict_is_refused_or_read_but_never_a_crash(state_dict, tmp_path):
+    content = state_dict[1].read_bytes()
+    for at in np.random.default_rng(0).integers(0, len(content), 200):
+        damaged = bytearray(content)
+        damaged[at] ^= 255
+        (tmp_path / "m.pth").write_bytes(damaged)
+        with contextlib.suppress(CallError):
+            read_state_dict(tmp_path / "m.pth")
 
 
 @pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04 cut short"])
@@ -97,6 +113,10 @@ SHAPES = {
 }
 
 
+def random_tokens(context: int) -> torch.Tensor:
+    return torch.randint(0, 12, (8, context), generator=torch.Generator().manual_seed(0))
+
+
 def peer(*arguments: str) -> None:
     """Run the script that stands beside this test, with TransformerLens."""
     script = Path(__file__).with_name("transformer_lens_peer.py")
@@ -114,7 +134,7 @@ class TestAgainstRealTransformerLens:
         model = random_model(**shape)
         write_state_dict(model, tmp_path / "ours.pth")
         torch.save(hooked_transformer_config(model.config), tmp_path / "config.pt")
-        tokens = torch.randint(0, 12, (8, model.config.context))
+        tokens = random_tokens(model.config.context)
         torch.save(tokens, tmp_path / "tokens.pt")
         peer("run", str(tmp_path))
         theirs = torch.load(tmp_path / "cache.pt", weights_only=True)
@@ -128,7 +148,7 @@ class TestAgainstRealTransformerLens:
 
         config = random_model(**shape).config
         torch.save(hooked_transformer_config(config), tmp_path / "config.pt")
-        tokens = torch.randint(0, 12, (8, config.context))
+        tokens = random_tokens(config.context)
         torch.save(tokens, tmp_path / "tokens.pt")
         peer("make", str(tmp_path))
         model = read_state_dict(tmp_path / "theirs.pth")

@@ -18,7 +18,7 @@ def test_the_papers_own_examples_are_among_them():
     assert {"888+11111", "25+79", "41127+10880", "123+877", "81818+18182", "445+555"} <= texts
 
 
-@pytest.mark.parametrize("digits", [2, 3, 5, 10, 15, 20])
+@pytest.mark.parametrize("digits", [1, 2, 3, 5, 10, 15, 20])
 def test_every_look_ahead_occurs_at_every_answer_digit(digits):
     columns = Columns.of(curated_questions(digits))
     found = {
@@ -41,6 +41,11 @@ def test_every_task_class_occurs_at_every_answer_digit_that_can_have_it(digits):
 
 def test_one_digit_models_keep_most_questions_for_training():
     assert len(curated_questions(1)) <= 10
+
+
+def test_the_set_cannot_be_changed_by_accident():
+    with pytest.raises(ValueError, match="read-only"):
+        curated_questions(5).first[0, 0] = 9
 
 
 def test_keys_tell_all_two_digit_questions_apart():

@@ -5,7 +5,16 @@ from carryscope.task.questions import Questions, check_digits, parse_question
 
 
 @pytest.mark.parametrize(
-    "text", ["445+555", " 445 + 555 ", "00445+0555", "445+555=", "445 +555 = ", "000000445+555"]
+    "text",
+    [
+        "445+555",
+        " 445 + 555 ",
+        "00445+0555",
+        "445+555=",
+        "445 +555 = ",
+        "000000445+555",
+        "0" * 5000 + "445+555",
+    ],
 )
 def test_what_people_type_is_understood(text):
     assert parse_question(text, 5).integers() == [(445, 555)]

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -96,6 +99,23 @@ def test_carry_in_pairs_differ_in_the_carry_that_arrives_and_its_consequences(ge
     assert (exact_sum(base)[:, : 3 - depth] == exact_sum(source)[:, : 3 - depth]).all()
 
 
+@pytest.mark.parametrize("depth", [0, 1])
+def test_us9_pairs_differ_in_a_carry_that_arrives_at_a_nine(generator, depth):
+    base, source = counterfactuals(generator, 300, 5, Variable("US9", 3), depth=depth)
+    a, b = Columns.of(base), Columns.of(source)
+    assert (a.make_sum_9[:, 3] & b.make_sum_9[:, 3]).all()
+    assert (a.use_sum_9[:, 3] != b.use_sum_9[:, 3]).all()
+    assert (a.look_ahead[:, 3] == depth).all()
+
+
+def test_a_variable_that_does_not_exist_is_refused_where_no_type_checker_runs():
+    call = "from carryscope.task.sampling import Variable; Variable('UC2', 1)"
+    ended = subprocess.run(
+        [sys.executable, "-c", call], capture_output=True, text=True, check=False
+    )
+    assert "A variable is one of BA, MC1, MS9, state, carry_in, US9" in ended.stderr
+
+
 def test_either_side_of_a_pair_can_be_the_one_that_carries(generator):
     base, _ = counterfactuals(generator, 2000, 5, Variable("MC1", 0))
     assert abs(Columns.of(base).make_carry[:, 0].mean() - 0.5) < 0.06
@@ -105,8 +125,9 @@ def test_either_side_of_a_pair_can_be_the_one_that_carries(generator):
     ("variable", "depth", "message"),
     [
         (Variable("BA", 5), 0, "column must be between 0 and 4. Got 5."),
-        (Variable("BA", 1), 1, r"depth applies to carry_in only. Got depth 1 for BA\(1\)."),
+        (Variable("BA", 1), 1, r"depth applies to carry_in and US9 only. Got depth 1 for BA\(1\)."),
         (Variable("carry_in", 0), 0, "The column of a carry_in must be between 1 and 5. Got 0."),
+        (Variable("US9", 5), 0, "The column of a US9 must be between 1 and 4. Got 5."),
         (Variable("carry_in", 2), 2, r"depth must be between 0 and 1 for carry_in\(2\). Got 2."),
     ],
 )

@@ -14,7 +14,7 @@ def test_plain_format_is_the_papers():
     assert layout.text(tokens[0]) == "12345+67890=080235"
     assert layout.context == tokens.shape[1] == 18
     assert list(layout.answer_rows) == [11, 12, 13, 14, 15, 16]
-    assert "".join(layout.symbols[t] for t in layout.answer_tokens(tokens)[0]) == "080235"
+    assert "".join(layout.symbols[t] for t in layout.answer_part(tokens)[0]) == "080235"
 
 
 def test_signed_format_opens_the_answer_with_a_plus():

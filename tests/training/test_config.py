@@ -41,6 +41,10 @@ def test_the_batch_stays_and_then_grows_along_a_line():
         ({"enriched_cells": 1.5}, "enriched_cells must be between 0 and 1. Got 1.5."),
         ({"betas": (0.9, 1.0)}, r"betas must be from 0 to below 1. Got \(0.9, 1.0\)."),
         ({"seed": -1}, "seed must be at least 0. Got -1."),
+        ({"seed": 2**32}, "seed must be at most 4294967295. Got 4294967296."),
+        ({"learning_rate": float("inf")}, "learning_rate must be finite. Got inf."),
+        ({"optimizer": "adam"}, "weight_decay must be 0 with adam. Got 0.1."),
+        ({"head_delay": -1}, "head_delay must be at least 0. Got -1."),
     ],
 )
 def test_recipes_that_cannot_be_are_refused(fields, message):
@@ -81,6 +85,11 @@ def test_widths_follow_the_papers_rule_when_heads_change():
     assert run_config("paper-5", {"heads": 4}).model == ModelConfig(heads=4)
     assert run_config("paper-5", {"d_model": 60}).model.d_mlp == 240
     assert run_config("paper-5", {"d_model": 60, "d_mlp": 0}).model.d_mlp == 0
+
+
+def test_a_width_of_more_heads_than_the_papers_rule_knows_survives_a_change():
+    config = run_config("paper-5", {"heads": 600, "d_model": 600})
+    assert changed(config, {"seed": 1}).model.d_model == 600
 
 
 def test_changes_to_a_config_keep_all_else():

@@ -17,8 +17,14 @@ from carryscope.training.loop import Stopped, train
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
 
+VARIANTS = {
+    "tiny": ("tiny", {"steps": 12, "d_model": 24}),
+    "paper": ("paper-5", {"steps": 6, "d_model": 24, "digits": 3, "format": "signed"}),
+    "fast": ("fast-5", {"steps": 10, "d_model": 24, "head_delay": 3, "final_batch": 80}),
+    "reuse, two layers": ("reuse-5", {"steps": 8, "d_model": 24, "layers": 2}),
+    "attention only": ("tiny", {"steps": 8, "d_model": 24, "d_mlp": 0, "digits": 1}),
+}
 QUICK = run_config("tiny", {"steps": 12, "d_model": 24})
-PAPER_LIKE = run_config("paper-5", {"steps": 6, "d_model": 24, "digits": 3, "format": "signed"})
 
 
 def weights(directory):
@@ -45,9 +51,10 @@ def test_another_seed_is_another_model(tmp_path):
     assert weights(tmp_path / "a") != weights(tmp_path / "b")
 
 
-@pytest.mark.parametrize("config", [QUICK, PAPER_LIKE], ids=["tiny", "paper"])
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 @pytest.mark.parametrize("stop", [1, 5])
-def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(tmp_path, config, stop):
+def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(tmp_path, variant, stop):
+    config = run_config(*variant)
     train(config, tmp_path / "whole")
     with pytest.raises(Stopped, match=f"Stopped at step {stop} of"):
         train(config, tmp_path / "parts", should_stop=stop_after(stop))
@@ -172,6 +179,68 @@ def test_it_stops_at_a_target_loss_and_goes_on_when_asked(tmp_path):
     assert weights(tmp_path) == weights(tmp_path / "whole")
 
 
+def fail_at(monkeypatch, name):
+    """Let the end of a training die at one of its steps, as a kill would."""
+
+    def die(*_):
+        raise SystemExit
+
+    monkeypatch.setattr(f"carryscope.training.loop.{name}", die)
+
+
+@pytest.mark.parametrize("until_loss", [None, 100.0])
+@pytest.mark.parametrize("name", ["save_weights", "summarise", "write_summary"])
+def test_a_run_killed_while_it_finishes_ends_the_same(tmp_path, monkeypatch, name, until_loss):
+    config = run_config("tiny", {"steps": 60, "d_model": 24})
+    whole = train(config, tmp_path / "whole", until_loss=until_loss)
+    with monkeypatch.context() as patched:
+        fail_at(patched, name)
+        with pytest.raises(SystemExit):
+            train(config, tmp_path / "cut", until_loss=until_loss)
+    again = train(config, tmp_path / "cut", until_loss=until_loss)
+    assert again.steps == whole.steps == (60 if until_loss is None else 50)
+    assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
+
+
+def test_a_run_killed_while_it_goes_on_from_a_target_never_shows_the_old_summary(
+    tmp_path, monkeypatch
+):
+    config = run_config("tiny", {"steps": 60, "d_model": 24})
+    train(config, tmp_path, until_loss=100.0)
+    with monkeypatch.context() as patched:
+        fail_at(patched, "summarise")
+        with pytest.raises(SystemExit):
+            train(config, tmp_path)
+    assert train(config, tmp_path, until_loss=100.0).steps == 60
+
+
+def test_a_checkpoint_that_outlived_its_run_is_dropped_on_the_next_call(tmp_path):
+    train(QUICK, tmp_path)
+    (tmp_path / "checkpoint").mkdir()
+    train(QUICK, tmp_path)
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_training_that_diverges_says_so(tmp_path):
+    config = run_config("tiny", {"steps": 50, "d_model": 24, "learning_rate": 1e30, "clip": 0.0})
+    with pytest.raises(WorkError, match=r"The loss is not a number at step \d+.*--learning-rate"):
+        train(config, tmp_path)
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_a_directory_that_holds_something_else_is_left_alone(tmp_path):
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(CallError, match=r"holds no run, but it is not empty \(README.md\)"):
+        train(QUICK, tmp_path)
+    assert (tmp_path / "README.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_an_impossible_number_of_threads_is_refused(tmp_path, threads):
+    with pytest.raises(CallError, match=f"threads must be at least 1. Got {threads}."):
+        train(QUICK, tmp_path, threads=threads)
+
+
 def test_the_summary_says_what_was_measured_on_how_many_questions(tmp_path):
     summary = train(QUICK, tmp_path)
     run = Run(tmp_path)
@@ -182,6 +251,7 @@ def test_the_summary_says_what_was_measured_on_how_many_questions(tmp_path):
     assert summary.held_out_loss.estimate == pytest.approx(np.mean(summary.held_out_digit_loss))
     assert summary.last_steps_loss == pytest.approx(np.mean([r.loss for r in run.metrics()]))
     card = (tmp_path / "README.md").read_text()
+    assert "the recipe `tiny` (model.d_model is 24; " in card
     assert f"Held-out loss {summary.held_out_loss.estimate:.4f}" in card
 
 

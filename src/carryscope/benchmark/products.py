@@ -73,9 +73,9 @@ def bare_step(products: list[Product]) -> Callable[[], None]:
 
 def _jobs(product: Product) -> list[tuple[Tensor, Tensor, Tensor]]:
     """The forward product, then the gradient of each factor that needs one."""
-    left = torch.randn(product.copies, product.rows, product.inner)
-    right = torch.randn(product.copies, product.inner, product.columns)
-    out = torch.randn(product.copies, product.rows, product.columns)
+    left = torch.ones(product.copies, product.rows, product.inner)
+    right = torch.ones(product.copies, product.inner, product.columns)
+    out = torch.ones(product.copies, product.rows, product.columns)
     jobs = [(left, right, torch.empty_like(out))]
     if product.gradients != "right":
         jobs.append((out, right.transpose(1, 2), torch.empty_like(left)))

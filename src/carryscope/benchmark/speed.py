@@ -23,7 +23,7 @@ import torch
 
 from carryscope.benchmark import peer
 from carryscope.benchmark.products import bare_step, products_of_a_step
-from carryscope.errors import CallError
+from carryscope.errors import WorkError
 from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
 from carryscope.task.columns import Columns
@@ -99,8 +99,9 @@ def peer_steps(python: Path, threads: int) -> Iterator[Callable[[int], float]]:
             process.stdin.flush()
             return float(process.stdout.readline())
         except (BrokenPipeError, ValueError) as error:
-            raise CallError(
-                f"{python} cannot run TransformerLens. Make it with: make bench"
+            raise WorkError(
+                f"{python} cannot run TransformerLens 2.x; {python} -c 'import transformer_lens' "
+                "says why. `make bench` makes one that can."
             ) from error
 
     try:
@@ -178,13 +179,12 @@ def time_to_loss(seed: int, on_step: Step) -> TimeToLoss:
     """Train fast-5 from one seed and look when the held-out loss reaches its two marks."""
     trainer = Trainer(run_config("fast-5", {"seed": seed}))
     reached = {NOTEBOOK_LOSS: float("inf"), PRINTED_LOSS: float("inf")}
-    seconds, loss, smooth = 0.0, float("inf"), 1.0
+    seconds, loss = 0.0, float("inf")
     while trainer.step < trainer.recipe.steps:
         began = time.perf_counter()
-        record = trainer.advance()
+        trainer.advance()
         seconds += time.perf_counter() - began
         on_step()
-        smooth = 0.95 * smooth + 0.05 * record.loss
         done = trainer.step == trainer.recipe.steps
         near = trainer.step % LOOK_EVERY == 0 and trainer.step > 0.5 * trainer.recipe.steps
         if done or near:
@@ -236,17 +236,27 @@ def prediction_speed(model: Transformer, count: int) -> list[Measure]:
     return rows
 
 
+_TRAIN_AND_TELL = """
+import sys
+from carryscope.cli.main import run
+ended = run(sys.argv[1:])
+with open("/proc/self/status") as status:
+    print(next(line for line in status if line.startswith("VmHWM")).split()[1], file=sys.stderr)
+sys.exit(ended)
+"""
+"""A child reads its own high-water mark: what the system keeps for its parent includes ours."""
+
+
 def peak_memory(preset: str, limit: float) -> Measure:
     """The most memory that training a preset takes, in gigabytes."""
     with tempfile.TemporaryDirectory() as directory:
-        command = [sys.executable, "-m", "carryscope", "train", "--preset", preset]
-        command += ["--steps", "30", "--out", f"{directory}/run", "--json"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise CallError(f"Training {preset} to measure its memory failed.")
-    return Measure.at_most(f"peak memory of training {preset}", usage.ru_maxrss / 1e6, limit, "GB")
+        arguments = ["train", "--preset", preset, "--steps", "30", "--out", f"{directory}/run"]
+        command = [sys.executable, "-c", _TRAIN_AND_TELL, *arguments, "--json"]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise WorkError(f"Training {preset} to measure its memory failed: {ended.stderr}")
+    gigabytes = 1024 * int(ended.stderr.split()[-1]) / 1e9
+    return Measure.at_most(f"peak memory of training {preset}", gigabytes, limit, "GB")
 
 
 def threads() -> int:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from carryscope.cli.console import out, print_json
+from carryscope.cli.console import print_json, screen
 from carryscope.errors import CallError
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _attention(model: Transformer, question: Questions, predicted: object) -> li
 
     layout = model.config.layout
     tokens = layout.encode(question)
-    tokens[:, layout.first_row + 1 :] = np.asarray(predicted)
+    layout.answer_part(tokens)[:] = np.asarray(predicted)
     names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.config.layers)]
     with torch.inference_mode():
         _, cache = model.run_with_cache(torch.from_numpy(tokens), names)
@@ -152,7 +152,7 @@ def show_answer(model: Transformer, text: str) -> None:
     mark = "[green]right[/]" if given.correct else f"[red]wrong[/], it is {given.truth}"
     digits = _table(("", "says", "truth", "sure", "task", "nines"))
     looks = _table(("",))
-    beside = out.width >= ANSWER_WIDTH + LOOK_WIDTH * len(given.digits[0].attention)
+    beside = screen.width >= ANSWER_WIDTH + LOOK_WIDTH * len(given.digits[0].attention)
     for look in given.digits[0].attention:
         layer = f"L{look.layer} " if model.config.layers > 1 else ""
         (digits if beside else looks).add_column(f"{layer}H{look.head} reads")
@@ -161,9 +161,9 @@ def show_answer(model: Transformer, text: str) -> None:
         digits.add_row(*_cells(digit), *(cells if beside else ()))
         looks.add_row(digit.name, *(() if beside else cells))
     digits.title = f"{given.question} = {given.answer}  {mark}"
-    out.print(digits)
+    screen.print(digits)
     if not beside:
-        out.print(looks)
+        screen.print(looks)
 
 
 def _table(columns: tuple[str, ...]) -> Table:

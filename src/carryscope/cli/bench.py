@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.progress import Progress
 from rich.table import Table
 
-from carryscope.cli.console import log, out, print_json
+from carryscope.cli.console import log, print_json, screen
 from carryscope.errors import CallError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ PEER = Path(".venv-tl/bin/python")
 """Where `make bench` puts a Python with TransformerLens 2.18."""
 
 
-def bench(*, peer: Path = PEER, seeds: int = 3, rounds: int = 12, json: bool = False) -> None:
+def bench(*, peer: Path = PEER, seeds: int = 3, rounds: int = 20, json: bool = False) -> None:
     """Measure speed, side by side with TransformerLens.
 
     Every ratio comes from things done in turns in this one run. `make bench` first makes the
@@ -35,6 +35,8 @@ def bench(*, peer: Path = PEER, seeds: int = 3, rounds: int = 12, json: bool = F
     json
         Print the table as JSON.
     """
+    if seeds < 1 or rounds < 1:
+        raise CallError(f"seeds and rounds must be at least 1. Got {seeds} and {rounds}.")
     if not peer.exists():
         raise CallError(f"There is no Python with TransformerLens at {peer}. Make it: make bench")
     rows = _measure(peer, seeds, rounds)
@@ -79,4 +81,4 @@ def _show(rows: list[Measure]) -> None:
     for row in rows:
         met = {True: "met", False: "[red]missed[/]", None: ""}[row.met]
         table.add_row(row.name, f"{row.value:,.3g} {row.unit}", row.target or "", met)
-    out.print(table)
+    screen.print(table)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from carryscope.training.config import TrainingConfig
     from carryscope.training.losses import StepRecord
 
-out = Console(highlight=False)
+screen = Console(highlight=False)
 """Results."""
 
 log = Console(stderr=True, highlight=False)
@@ -42,19 +42,25 @@ def print_json(record: Any) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n")
 
 
+def print_plain(text: object) -> None:
+    """A line as it is: a path may hold brackets that look like markup, and must not be wrapped."""
+    screen.print(str(text), markup=False, soft_wrap=True)
+
+
 @contextlib.contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C (or SIGTERM) into a request to stop; a second one interrupts."""
-    asked = False
+    requested = False
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
+    def request(number: int, frame: FrameType | None) -> None:
+        nonlocal requested
+        requested = True
         signal.signal(number, signal.default_int_handler)
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    handled = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, request) for number in handled}
     try:
-        yield lambda: asked
+        yield lambda: requested
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -66,7 +72,7 @@ class TrainingProgress:
     def __init__(self, recipe: TrainingConfig, names: list[str]) -> None:
         self._recipe, self._names = recipe, names
         self._smooth: list[float] = []
-        self._done = self._asked = 0
+        self._done = self._fresh = 0
         self._all = recipe.questions_in(recipe.steps)
         self._began = self._logged = time.monotonic()
         self._bar = Progress(
@@ -92,7 +98,7 @@ class TrainingProgress:
             self._smooth, self._began = record.digit_loss, time.monotonic()
             self._done = self._recipe.questions_in(record.step - 1)
         size = self._recipe.batch_at(record.step - 1)
-        self._asked, self._done = self._asked + size, self._done + size
+        self._fresh, self._done = self._fresh + size, self._done + size
         pairs = zip(self._smooth, record.digit_loss, strict=True)
         self._smooth = [SMOOTHING * old + (1 - SMOOTHING) * new for old, new in pairs]
         if log.is_terminal:
@@ -100,13 +106,13 @@ class TrainingProgress:
             self._bar.update(self._task, completed=self._done, description=now)
         elif time.monotonic() - self._logged > LOG_SECONDS or self._done == self._all:
             self._logged = time.monotonic()
-            left = self._elapsed() / self._asked * (self._all - self._done)
+            left = self._elapsed() / self._fresh * (self._all - self._done)
             log.print(f"{self._status(record)}  {left:.0f} s left", soft_wrap=True)
 
     def _status(self, record: StepRecord) -> str:
         worst = max(range(len(self._smooth)), key=self._smooth.__getitem__)
         loss = sum(self._smooth) / len(self._smooth)
-        rate = self._asked / self._elapsed()
+        rate = self._fresh / self._elapsed()
         return (
             f"step {record.step} of {self._recipe.steps}  loss {loss:.4f}  "
             f"worst {self._names[worst]} {self._smooth[worst]:.4f}  {rate:,.0f} questions/s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from carryscope.cli.console import out, print_json
+from carryscope.cli.console import print_json, print_plain
 
 
 def import_(file: Path, /, *, out: Path, json: bool = False) -> None:
@@ -28,13 +28,10 @@ def import_(file: Path, /, *, out: Path, json: bool = False) -> None:
     config = import_model(file, out).config
     if json:
         print_json(config)
-    else:
-        _show_import(out, config.model.layers, config.model.heads, config.model.layout.digits)
-
-
-def _show_import(directory: Path, layers: int, heads: int, digits: int) -> None:
-    out.print(f"Imported: {digits} digits, layers {layers}, heads {heads}.")
-    out.print(str(directory), soft_wrap=True)
+        return
+    model = config.model
+    print_plain(f"Imported: {model.digits} digits, layers {model.layers}, heads {model.heads}.")
+    print_plain(out)
 
 
 def export(
@@ -62,15 +59,10 @@ def export(
     config = hooked_transformer_config(model.config)
     if json:
         print_json({"path": str(path), "config": config})
-    else:
-        _show_export(path, config)
-
-
-def _show_export(path: Path, config: dict[str, object]) -> None:
+        return
     fields = ", ".join(f"{name}={value!r}" for name, value in config.items())
-    out.print("Load it into a model made with", soft_wrap=True)
-    out.print(f"  HookedTransformerConfig({fields})", soft_wrap=True, markup=False)
-    out.print(str(path), soft_wrap=True)
+    print_plain(f"Load it into a model made with\n  HookedTransformerConfig({fields})")
+    print_plain(path)
 
 
 def sites(run: Path | None = None, /, *, json: bool = False) -> None:
@@ -91,4 +83,4 @@ def sites(run: Path | None = None, /, *, json: bool = False) -> None:
     if json:
         print_json([site._asdict() for site in sites_of(config).values()])
     else:
-        out.print(site_table(config), soft_wrap=True)
+        print_plain(site_table(config))

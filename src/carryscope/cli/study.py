@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from carryscope.cli.ask import show_answer
-from carryscope.cli.console import log, out, print_json
+from carryscope.cli.console import log, print_json, print_plain
 from carryscope.cli.train import show_summary, train_with_progress, wanted_config
 
 EXAMPLE = "445+555"
@@ -27,18 +28,15 @@ def study(*, preset: str | None = None, out: Path = Path("runs/study"), json: bo
         Print the findings as JSON.
     """
     config = wanted_config(out, preset, {})
-    log.print(f"Training {config.model.digits}-digit addition in {out}", soft_wrap=True)
-    summary = train_with_progress(config, out)
+    where = shlex.quote(str(out))
+    log.print(f"Training {config.model.digits}-digit addition in {out}", markup=False)
+    summary = train_with_progress(config, out, again=f"carryscope study --out {where}")
     if json:
         print_json(summary)
         return
-    show_summary(summary, out)
-    _show_example(out, config.model.digits)
-
-
-def _show_example(directory: Path, digits: int) -> None:
     from carryscope.runs import Run
 
-    question = EXAMPLE if digits >= len(EXAMPLE.partition("+")[0]) else "9+9"
-    show_answer(Run(directory).model(), question)
-    out.print(f'Ask it anything: carryscope ask {directory} "{question}"', soft_wrap=True)
+    show_summary(summary, out)
+    question = EXAMPLE if config.model.digits >= len(EXAMPLE.partition("+")[0]) else "9+9"
+    show_answer(Run(out).model(), question)
+    print_plain(f'Ask it anything: carryscope ask {where} "{question}"')

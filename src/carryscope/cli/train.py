@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +12,17 @@ from cyclopts import Parameter
 from docstring_parser import parse_from_object
 from rich.table import Table
 
-from carryscope.cli.console import TrainingProgress, log, out, print_json, stop_on_signal
+from carryscope.cli.console import (
+    TrainingProgress,
+    log,
+    print_json,
+    print_plain,
+    screen,
+    stop_on_signal,
+)
 from carryscope.errors import CallError
 from carryscope.model.config import ModelConfig
-from carryscope.training.config import RunConfig, TrainingConfig
+from carryscope.training.config import CHECKPOINT_SECONDS, RunConfig, TrainingConfig
 from carryscope.training.presets import DEFAULT_PRESET, PRESETS, changed, run_config
 
 if TYPE_CHECKING:
@@ -44,7 +52,7 @@ def train(
     preset: str | None = None,
     until_loss: float | None = None,
     threads: int | None = None,
-    checkpoint_every: float = 20.0,
+    checkpoint_every: float = CHECKPOINT_SECONDS,
     json: bool = False,
     model: ModelOptions = None,
     training: TrainingOptions = None,
@@ -72,8 +80,16 @@ def train(
     """
     overrides = {**_given(model), **_given(training)}
     config = wanted_config(out, preset, overrides)
+    again = f"carryscope train --out {shlex.quote(str(out))}"
+    again += "" if until_loss is None else f" --until-loss {until_loss}"
+    again += "" if threads is None else f" --threads {threads}"
     summary = train_with_progress(
-        config, out, until_loss=until_loss, threads=threads, checkpoint_every=checkpoint_every
+        config,
+        out,
+        again=again,
+        until_loss=until_loss,
+        threads=threads,
+        checkpoint_every=checkpoint_every,
     )
     if json:
         print_json(summary)
@@ -108,11 +124,12 @@ def train_with_progress(
     config: RunConfig,
     directory: Path,
     *,
+    again: str,
     until_loss: float | None = None,
     threads: int | None = None,
-    checkpoint_every: float = 20.0,
+    checkpoint_every: float = CHECKPOINT_SECONDS,
 ) -> TrainingSummary:
-    """Train with a bar; Ctrl-C saves and says how to go on."""
+    """Train with a bar; Ctrl-C saves and says with which command to go on."""
     from carryscope.training.loop import Stopped
     from carryscope.training.loop import train as train_run
 
@@ -130,7 +147,7 @@ def train_with_progress(
                 should_stop=stopped,
             )
         except Stopped as stop:
-            raise Stopped(f"{stop} Go on with: carryscope train --out {directory}") from stop
+            raise Stopped(f"{stop} Go on with: {again}") from stop
 
 
 def show_summary(summary: TrainingSummary, directory: Path) -> None:
@@ -152,10 +169,10 @@ def show_summary(summary: TrainingSummary, directory: Path) -> None:
     for name, row in rows.items():
         interval = f"{row.low:.2%} to {row.high:.2%}"
         table.add_row(name, f"{row.estimate:.1%}", interval, f"{row.of:,}")
-    out.print(table)
+    screen.print(table)
     worst = max(zip(summary.held_out_digit_loss, summary.answer_names, strict=True))
     log.print(f"Hardest answer digit: {worst[1]}, held-out loss {worst[0]:.4f}.")
-    out.print(str(directory), soft_wrap=True)
+    print_plain(directory)
 
 
 def presets(*, json: bool = False) -> None:
@@ -176,4 +193,4 @@ def presets(*, json: bool = False) -> None:
         model, training = preset.model, preset.training
         shape = f"{model.digits} digits, {model.heads} heads, d_model {model.d_model}"
         table.add_row(name, shape, f"{training.steps:,} x {training.batch}", preset.about)
-    out.print(table)
+    screen.print(table)

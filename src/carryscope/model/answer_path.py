@@ -81,7 +81,7 @@ def _embed(model: Transformer, tokens: Int[Tensor, "batch row"]) -> _Coordinates
     """The batch as two-hot rows, with the LayerNorm scale of each (position, token)."""
     positions, vocabulary = tokens.shape[1], model.config.vocabulary
     basis = _centred(torch.cat([model.pos_embed.W_pos[:positions], model.embed.W_E]))
-    one_hot = F.one_hot(tokens, vocabulary).to(basis.dtype)
+    one_hot = F.one_hot(tokens.long(), vocabulary).to(basis.dtype)
     where = torch.eye(positions, dtype=basis.dtype, device=basis.device)
     two_hot = torch.cat([where.expand(len(tokens), -1, -1), one_hot], dim=-1)
     every_embedding = basis[:positions, None] + basis[positions:]

@@ -11,6 +11,11 @@ FORMAT_VERSION = 1
 """Version of the run directory's files. A newer one is refused, never guessed at."""
 
 
+def paper_width(heads: int) -> int:
+    """The paper's d_model: 512, or just below it so that the heads divide it."""
+    return 512 // heads * heads
+
+
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that fixes the shape of a model. The defaults are the paper's."""
 
@@ -39,7 +44,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         self._at_least("layers", self.layers, 1)
         self._at_least("heads", self.heads, 1)
         if self.d_model == 0:
-            msgspec.structs.force_setattr(self, "d_model", 512 // self.heads * self.heads)
+            msgspec.structs.force_setattr(self, "d_model", paper_width(self.heads))
         self._at_least("d_model", self.d_model, 1)
         if self.d_mlp == -1:
             msgspec.structs.force_setattr(self, "d_mlp", 4 * self.d_model)

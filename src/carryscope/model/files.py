@@ -6,7 +6,12 @@ version of carryscope is refused with one line that says which.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import safetensors
@@ -49,10 +54,18 @@ def check_version(directory: Path) -> None:
         )
 
 
+def check_free(directory: Path) -> None:
+    """Refuse to make a run in a directory that holds something else."""
+    found = [path.name for path in directory.iterdir() if not path.name.startswith(".")]
+    if found:
+        raise CallError(
+            f"{directory} holds no run, but it is not empty ({min(found)}). Choose another --out."
+        )
+
+
 def save_weights(model: Transformer, directory: Path) -> None:
     """Write the weights, atomically."""
-    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    write_bytes(directory / WEIGHTS_FILE, safetensors.torch.save(weights))
+    write_tensors(directory / WEIGHTS_FILE, model.state_dict(), {})
 
 
 def load_model(directory: Path) -> Transformer:
@@ -65,22 +78,43 @@ def load_model(directory: Path) -> Transformer:
             f"The run at {directory} has no {WEIGHTS_FILE} yet. Finish its training: "
             f"carryscope train --out {directory}."
         )
-    return with_weights(config, read_tensors(path), path)
+    return with_weights(config, read_tensors(path)[0], path)
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file."""
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, str]) -> None:
+    """Write a safetensors file with notes and a checksum of its data in the header."""
+    content = safetensors.torch.save({name: t.contiguous() for name, t in tensors.items()})
+    header, data = _parts(content)
+    checked = {**notes, "sha256": hashlib.sha256(data).hexdigest()}
+    described = json.dumps({"__metadata__": checked, **header}).encode()
+    described += b" " * (-len(described) % 8)  # tensors start at a multiple of eight bytes
+    write_bytes(path, struct.pack("<Q", len(described)) + described + data)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and the notes of a safetensors file; one that was damaged is refused."""
+    content = read_bytes(path)
     try:
-        return safetensors.torch.load(read_bytes(path))
+        tensors = safetensors.torch.load(content)
     except safetensors.SafetensorError as error:
         raise CallError(f"{path} is damaged or not a safetensors file: {error}.") from error
+    header, data = _parts(content)
+    notes: dict[str, str] = header.get("__metadata__", {})
+    if notes.get("sha256") not in (None, hashlib.sha256(data).hexdigest()):
+        raise CallError(f"{path} is damaged: its data does not have the checksum in its header.")
+    return tensors, notes
+
+
+def _parts(content: bytes) -> tuple[dict[str, Any], bytes]:
+    """A safetensors file is the length of a JSON header, the header, and the data."""
+    (length,) = struct.unpack("<Q", content[:8])
+    return json.loads(content[8 : 8 + length]), content[8 + length :]
 
 
 def with_weights(config: ModelConfig, weights: dict[str, Tensor], source: Path) -> Transformer:
     """A model with the given weights, which must fit the config exactly."""
     model = Transformer(config)
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    expected, found = _described(model.state_dict()), _described(weights)
     for name in sorted(expected | found):
         if expected.get(name) != found.get(name):
             raise CallError(
@@ -89,3 +123,7 @@ def with_weights(config: ModelConfig, weights: dict[str, Tensor], source: Path) 
             )
     model.load_state_dict(weights)
     return model.eval()
+
+
+def _described(weights: Mapping[str, Tensor]) -> dict[str, str]:
+    return {name: f"{tuple(t.shape)} {t.dtype}" for name, t in weights.items()}

@@ -57,8 +57,7 @@ def predict(
 ) -> Answers:
     """The model's answers; `on_progress` hears how many questions each chunk answered."""
     tokens = model.config.layout.encode(questions)
-    first = model.config.layout.first_row + 1
-    answers = _read(model, tokens, tokens[:, first:], on_progress)
+    answers = _read(model, tokens, model.config.layout.answer_part(tokens), on_progress)
     if free_running:
         _run_free(model, tokens.copy(), answers)
     return answers

@@ -113,16 +113,30 @@ class Recorder:
         return value
 
 
-def apply_hooks(config: ModelConfig, hooks: Sequence[tuple[str, Hook]]) -> Visit:
+@dataclass(frozen=True)
+class Hooked:
     """A visitor that calls each hook at its site, in the order given."""
-    check_sites(config, [name for name, _ in hooks])
-    known = sites(config)
 
-    def visit(name: str, value: Tensor) -> Tensor:
-        for wanted, hook in hooks:
+    known: dict[str, Site]
+    hooks: Sequence[tuple[str, Hook]]
+    fired: set[str] = field(default_factory=set)
+
+    @classmethod
+    def with_hooks(cls, config: ModelConfig, hooks: Sequence[tuple[str, Hook]]) -> Hooked:
+        """Refuse hooks on sites that this model does not have."""
+        check_sites(config, [name for name, _ in hooks])
+        return cls(sites(config), hooks)
+
+    def __call__(self, name: str, value: Tensor) -> Tensor:
+        for wanted, hook in self.hooks:
             if wanted == name:
-                changed = hook(value, known[name])
+                self.fired.add(name)
+                changed = hook(value, self.known[name])
                 value = value if changed is None else changed
         return value
 
-    return visit
+    def check_all_fired(self) -> None:
+        """Refuse to pass over a hook that was never called."""
+        silent = {name for name, _ in self.hooks} - self.fired
+        if silent:
+            raise CallError(f"The hook on '{min(silent)}' never fired: the pass does not go there.")

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from carryscope.model.config import ModelConfig
-from carryscope.model.sites import Hook, Recorder, Visit, apply_hooks, leave_alone
+from carryscope.model.sites import Hook, Hooked, Recorder, Visit, leave_alone
 
 LAYER_NORM_EPSILON = 1e-5
 """Added to the variance, as TransformerLens does."""
@@ -148,11 +148,6 @@ class Transformer(nn.Module):
         self.ln_final = LayerNorm(config.d_model)
         self.unembed = Unembed(config)
 
-    @property
-    def parameter_count(self) -> int:
-        """How many numbers the model has learnt."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
     def forward(
         self, tokens: Int[Tensor, "batch row"], visit: Visit = leave_alone
     ) -> Float[Tensor, "batch row token"]:
@@ -180,8 +175,15 @@ class Transformer(nn.Module):
         A hook is called as `hook(value, site)` and returns the new value, or None to leave
         it. A site that this model does not have is an error, not a silent no-op.
         """
-        logits: Tensor = self(tokens, apply_hooks(self.config, hooks))
+        hooked = Hooked.with_hooks(self.config, hooks)
+        logits: Tensor = self(tokens, hooked)
+        hooked.check_all_fired()
         return logits
+
+
+def paper_std(config: ModelConfig) -> float:
+    """The standard deviation of the paper's initial weights."""
+    return 0.8 / math.sqrt(config.d_model)
 
 
 def initialise(
@@ -191,11 +193,10 @@ def initialise(
 
     `std_of` gives the standard deviation by parameter name; the paper's is 0.8/sqrt(d_model).
     """
-    paper_std = 0.8 / math.sqrt(model.config.d_model)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.rpartition(".")[2].startswith("W_"):
-                std = std_of(name) if std_of else paper_std
+                std = std_of(name) if std_of else paper_std(model.config)
                 parameter.normal_(0.0, std, generator=generator)
     return model
 

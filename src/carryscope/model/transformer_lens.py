@@ -11,7 +11,6 @@ which is what the paper's notebook and its authors' later library train.
 from __future__ import annotations
 
 import io
-import pickle
 import re
 import warnings
 from pathlib import Path
@@ -26,6 +25,15 @@ from carryscope.model.transformer import Transformer
 from carryscope.storage import read_bytes, write_bytes
 from carryscope.task.tokens import VOCABULARIES
 
+_TELLING = {
+    "embed.W_E": 2,
+    "pos_embed.W_pos": 2,
+    "blocks.0.attn.W_Q": 3,
+    "blocks.0.mlp.W_in": 2,
+    "unembed.W_U": 2,
+}
+"""The tensors that tell a model's shape, with their number of axes. Not all have an MLP."""
+
 _BUFFERS = ("attn.mask", "attn.IGNORE")
 
 
@@ -37,12 +45,14 @@ def read_state_dict(path: Path) -> Transformer:
             # About pickle protocols: the file is then either read or refused, and that is told.
             warnings.simplefilter("ignore")
             loaded = torch.load(content, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
+    except Exception as error:  # a damaged pickle can raise anything; none of it concerns us
         raise CallError(
             f"{path} is not a state dict that can be read safely (weights only). "
             "Save it with torch.save(model.state_dict(), path)."
         ) from error
-    if not isinstance(loaded, dict) or not all(isinstance(v, Tensor) for v in loaded.values()):
+    if not isinstance(loaded, dict) or not all(
+        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in loaded.items()
+    ):
         raise CallError(f"{path} must hold a state dict of tensors. Got {type(loaded).__name__}.")
     weights = {
         name: tensor.to(torch.float32)
@@ -54,9 +64,11 @@ def read_state_dict(path: Path) -> Transformer:
 
 def infer_config(weights: dict[str, Tensor], source: Path) -> ModelConfig:
     """Layers, heads, widths, digits and format, from the names and shapes of the tensors."""
-    for name in ("embed.W_E", "pos_embed.W_pos", "blocks.0.attn.W_Q", "unembed.W_U"):
-        if name not in weights:
+    for name, axes in _TELLING.items():
+        if name not in weights and name != "blocks.0.mlp.W_in":
             raise CallError(f"{source} is not a TransformerLens state dict: it has no {name}.")
+        if name in weights and weights[name].ndim != axes:
+            raise CallError(f"{source}: {name} must have {axes} axes. Got {weights[name].ndim}.")
     if "blocks.0.ln1.w" not in weights:
         raise CallError(
             f"{source} has no LayerNorm weights (blocks.0.ln1.w): folded models and models "

@@ -43,10 +43,10 @@ def curated_questions(digits: int) -> Questions:
     check_digits(digits)
     pairs = [tuple(map(int, text.split("+"))) for text in HAND_PICKED]
     fitting = [(a, b) for a, b in pairs if max(a, b) < 10**digits]
-    drawn = Questions.joined([Questions.from_integers(fitting, digits), _by_rule(digits)])
+    drawn = Questions.joined([_by_rule(digits), Questions.from_integers(fitting, digits)])
     _, first_seen = np.unique(question_keys(drawn), return_index=True)
     limit = max(1, int(LARGEST_SHARE * 100.0**digits))
-    return drawn[np.sort(first_seen)[:limit]]
+    return drawn[np.sort(first_seen)[:limit]].frozen()
 
 
 def _by_rule(digits: int) -> Questions:

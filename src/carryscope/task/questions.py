@@ -75,6 +75,12 @@ class Questions:
         first = _to_digits([pair[0] for pair in pairs], digits)
         return cls(first, _to_digits([pair[1] for pair in pairs], digits))
 
+    def frozen(self) -> Questions:
+        """The same questions, which nobody can change by accident."""
+        self.first.setflags(write=False)
+        self.second.setflags(write=False)
+        return self
+
     @classmethod
     def joined(cls, batches: Sequence[Questions]) -> Questions:
         """Several batches as one."""
@@ -120,4 +126,5 @@ def parse_question(text: str, digits: int) -> Questions:
                 f"This model adds numbers of at most {digits} digit{'s' * (digits > 1)}. "
                 f"Got {part}, which has {len(part.lstrip('0'))}."
             )
-    return Questions.from_integers([(int(parts[0]), int(parts[1]))], digits)
+    first, second = (int(part.lstrip("0") or "0") for part in parts)
+    return Questions.from_integers([(first, second)], digits)

@@ -11,7 +11,7 @@ In: a numpy generator and what to draw. Out: `Questions`, or pairs of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -91,7 +91,7 @@ def _pairs_of_state(state: State) -> Int[Array, "pair 2"]:
 _PAIRS_OF_STATE = {state: _pairs_of_state(state) for state in State}
 
 
-VariableKind = Literal["BA", "MC1", "MS9", "state", "carry_in"]
+VariableKind = Literal["BA", "MC1", "MS9", "state", "carry_in", "US9"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,13 @@ class Variable:
 
     kind: VariableKind
     column: int
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(VariableKind):
+            raise CallError(
+                f"A variable is one of {', '.join(get_args(VariableKind))} (UC1 is carry_in). "
+                f"Got '{self.kind}'."
+            )
 
     def __str__(self) -> str:
         return f"{self.kind}({self.column})"
@@ -119,18 +126,18 @@ def counterfactuals(
     - MC1: S mod 10 is the same, one side carries and the other does not.
     - MS9: neither side carries, on one S is 9.
     - state: the states differ.
-    - carry_in: the columns from the named one up are the same. `depth` columns directly
-      below propagate, and MC1 differs in the one below those.
+    - carry_in, which is UC1: the columns from the named one up are the same. `depth` columns
+      directly below propagate, and MC1 differs in the one below those.
+    - US9: as carry_in, with the named column at 9.
 
     Every other column has the same digits on both sides; which side is base is a fair coin.
     """
     check_digits(digits)
     column = _changed_column(variable, digits, depth)
     base = uniform(generator, count, digits)
-    if depth:
-        between = np.zeros((count, digits), dtype=bool)
-        between[:, column + 1 : column + 1 + depth] = True
-        base = with_nines(generator, base, between)
+    nines = np.zeros((count, digits), dtype=bool)
+    nines[:, column + 1 : column + 1 + depth + (variable.kind == "US9")] = True
+    base = with_nines(generator, base, nines)
     sums = _differing_sums(generator, count, variable.kind)
     sums = np.where(generator.random(count) < 0.5, sums, sums[::-1])
     sides = [_with_column(generator, base, column, side) for side in sums]
@@ -139,15 +146,19 @@ def counterfactuals(
 
 def _changed_column(variable: Variable, digits: int, depth: int) -> int:
     """The one column in which the two sides of a counterfactual pair differ."""
-    if variable.kind != "carry_in":
+    if variable.kind not in ("carry_in", "US9"):
         if not 0 <= variable.column < digits:
             raise CallError(f"column must be between 0 and {digits - 1}. Got {variable.column}.")
         if depth:
-            raise CallError(f"depth applies to carry_in only. Got depth {depth} for {variable}.")
+            raise CallError(
+                f"depth applies to carry_in and US9 only. Got depth {depth} for {variable}."
+            )
         return variable.column
-    if not 1 <= variable.column <= digits:
+    highest = digits if variable.kind == "carry_in" else digits - 1
+    if not 1 <= variable.column <= highest:
         raise CallError(
-            f"The column of a carry_in must be between 1 and {digits}. Got {variable.column}."
+            f"The column of a {variable.kind} must be between 1 and {highest}. "
+            f"Got {variable.column}."
         )
     if not 0 <= depth < variable.column:
         raise CallError(
@@ -171,6 +182,7 @@ def _differing_sums(
         return np.stack([low + shift, other + shift])
     if kind == "MS9":
         return np.stack([low, np.full(count, 9)])
+    assert kind in ("MC1", "carry_in", "US9")
     return np.stack([low, low + 10])
 
 

@@ -84,12 +84,11 @@ def look_ahead_probabilities(digits: int) -> dict[LookAhead, Fraction]:
     every column below propagates and the look-ahead falls off the end: quiet.
     """
     check_digits(digits)
-    ends = Fraction(PAIRS_PER_STATE[State.GENERATE], 100)
-    nine = Fraction(PAIRS_PER_STATE[State.PROPAGATE], 100)
+    kill, nine, generate = (Fraction(PAIRS_PER_STATE[state], 100) for state in State)
     chances: dict[LookAhead, Fraction] = {}
     for digit in range(digits + 1):
         for depth in range(digit):
-            for carrying in (True, False):
-                chances[LookAhead(digit, depth, carrying)] = nine**depth * ends
+            chances[LookAhead(digit, depth, True)] = nine**depth * generate
+            chances[LookAhead(digit, depth, False)] = nine**depth * kill
         chances[LookAhead(digit, digit, False)] = nine**digit
     return chances

@@ -12,7 +12,7 @@ A *row* is a position whose output predicts the next token. For five plain digit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Int
@@ -20,6 +20,8 @@ from jaxtyping import Int
 from carryscope.errors import CallError
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.questions import Array, Questions, check_digits
+
+T = TypeVar("T")
 
 FormatName = Literal["plain", "signed"]
 
@@ -106,9 +108,9 @@ class Format:
         tokens[:, self.first_row + 1 + self.signs :] = answer[:, ::-1]
         return tokens
 
-    def answer_tokens(self, tokens: Int[Array, "batch position"]) -> Int[Array, "batch answer"]:
-        """The answer part of encoded questions, in the order the model gives it."""
-        return tokens[:, self.first_row + 1 :]
+    def answer_part(self, tokens: T) -> T:
+        """The answer part of encoded questions (an array or a tensor), as the model writes it."""
+        return tokens[:, self.first_row + 1 :]  # type: ignore[index, no-any-return]
 
     def text(self, tokens: Int[Array, " position"]) -> str:
         """Tokens as text."""

@@ -9,17 +9,15 @@ same steps are about to be made, and recorded, again.
 from __future__ import annotations
 
 import contextlib
-import json
-import struct
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-import safetensors.torch
 
 from carryscope.errors import CallError, WorkError
-from carryscope.model.files import read_tensors
+from carryscope.model.files import read_tensors, write_tensors
 from carryscope.storage import read_bytes, write_bytes
 from carryscope.training.losses import StepRecord
 from carryscope.training.trainer import Trainer
@@ -31,8 +29,7 @@ METRICS_FILE = "metrics.jsonl"
 def save_checkpoint(trainer: Trainer, seconds: float, directory: Path) -> None:
     """Write the trainer's state, and how long it has been training."""
     notes = {"step": str(trainer.step), "seconds": repr(seconds)}
-    content = safetensors.torch.save(trainer.state(), metadata=notes)
-    write_bytes(directory / CHECKPOINT_FILE, content)
+    write_tensors(directory / CHECKPOINT_FILE, trainer.state(), notes)
 
 
 def load_checkpoint(trainer: Trainer, directory: Path) -> float:
@@ -40,23 +37,14 @@ def load_checkpoint(trainer: Trainer, directory: Path) -> float:
     path = directory / CHECKPOINT_FILE
     if not path.exists():
         return 0.0
-    tensors = read_tensors(path)
-    notes = _metadata(path)
+    tensors, notes = read_tensors(path)
     try:
         trainer.restore(int(notes["step"]), tensors)
         return float(notes["seconds"])
-    except (KeyError, RuntimeError) as error:
+    except (KeyError, RuntimeError, ValueError) as error:
         raise CallError(
             f"{path} does not belong to this run. Delete it to train from the start."
         ) from error
-
-
-def _metadata(path: Path) -> dict[str, str]:
-    """The notes at the head of a safetensors file: a length, then a JSON header."""
-    content = read_bytes(path)
-    (length,) = struct.unpack("<Q", content[:8])
-    notes: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__", {})
-    return notes
 
 
 class MetricsWriter:
@@ -86,14 +74,15 @@ class MetricsWriter:
             self._file.close()
 
     def write(self, record: StepRecord) -> None:
-        """Add one record; it is safe from a kill after the next `flush`."""
+        """Add one record; it is safe after the next `flush`."""
         with self._told():
             self._file.write(self._encode(record) + b"\n")
 
     def flush(self) -> None:
-        """Hand all records to the operating system."""
+        """Bring all records to the disk."""
         with self._told():
             self._file.flush()
+            os.fsync(self._file.fileno())
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

@@ -12,6 +12,12 @@ from carryscope.model.config import ModelConfig
 from carryscope.task.sampling import PAPER_BATCH_SHARE, PAPER_CELL_SHARE
 from carryscope.version import __version__
 
+CHECKPOINT_SECONDS = 20.0
+"""Time between checkpoints: what a kill can cost. Writing one takes a fraction of a second."""
+
+LARGEST_SEED = 2**32 - 1
+"""A seed is one word of 32 bits, so that no two (seed, step) draw the same batch."""
+
 Schedule = Literal["constant", "linear", "cosine"]
 Optimizer = Literal["adamw", "adam"]
 
@@ -96,6 +102,13 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             self._require(getattr(self, name) > 0, name, "above 0")
         for name in ("enriched_batches", "enriched_cells", "nines", "nines_start", "paper_tail"):
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
+        self._require(self.seed <= LARGEST_SEED, "seed", f"at most {LARGEST_SEED}")
+        self._require(
+            self.optimizer == "adamw" or not self.weight_decay, "weight_decay", "0 with adam"
+        )
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            self._require(not isinstance(value, float) or math.isfinite(value), name, "finite")
         self._require(all(0 <= beta < 1 for beta in self.betas), "betas", "from 0 to below 1")
 
     def _require(self, holds: bool, name: str, what: str) -> None:

@@ -1,7 +1,7 @@
 """The training questions: a function of the recipe and the step, so resume needs no state.
 
 In: a recipe and a step. Out: the `Questions` of that step's batch, never a curated one. And
-the fixed held-out questions, drawn by the paper's rule from a seed no training uses.
+the fixed held-out questions, drawn by the paper's rule from a seed no training can have.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from carryscope.task.curated import without_curated
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import enriched, uniform, with_nines
-from carryscope.training.config import TrainingConfig
+from carryscope.training.config import LARGEST_SEED, TrainingConfig
 
 START_NINES = (0.3, 1.0)
 """The share of columns that sum to 9, drawn for each question, at the start of our own rule."""
@@ -21,8 +21,8 @@ START_NINES = (0.3, 1.0)
 HELD_OUT_BATCHES = 128
 """With 64 questions each: 8,192 held-out questions, about one in five batches enriched."""
 
-_HELD_OUT_SEED = (2**63, 99)
-"""Two words, the first of which no training seed has; training batches use (seed, step)."""
+_HELD_OUT_SEED = LARGEST_SEED + 1
+"""One more than any training has."""
 
 
 def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
@@ -48,6 +48,11 @@ def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
 
 @lru_cache(maxsize=2)
 def held_out_questions(digits: int) -> Questions:
-    """The fixed questions on which every model of this size is measured."""
-    generator = np.random.default_rng((*_HELD_OUT_SEED, digits))
-    return Questions.joined([enriched(generator, 64, digits) for _ in range(HELD_OUT_BATCHES)])
+    """The fixed questions on which every model of this size is measured.
+
+    They are drawn apart from all training data. From four digits on hardly any of them is
+    ever trained on; with one or two digits there are too few questions to keep apart.
+    """
+    generator = np.random.default_rng((_HELD_OUT_SEED, digits))
+    batches = [enriched(generator, 64, digits) for _ in range(HELD_OUT_BATCHES)]
+    return Questions.joined(batches).frozen()

@@ -7,6 +7,7 @@ the weights of a run that was never interrupted.
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable
@@ -15,7 +16,13 @@ from pathlib import Path
 import torch
 
 from carryscope.errors import CallError, WorkError
-from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE, check_version, save_weights
+from carryscope.model.files import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    check_free,
+    check_version,
+    save_weights,
+)
 from carryscope.model.prediction import predict
 from carryscope.storage import only_writer, read_json, write_json
 from carryscope.training.checkpoint import (
@@ -25,15 +32,12 @@ from carryscope.training.checkpoint import (
     read_metrics,
     save_checkpoint,
 )
-from carryscope.training.config import RunConfig, differences
+from carryscope.training.config import CHECKPOINT_SECONDS, RunConfig, differences
 from carryscope.training.data import held_out_questions
 from carryscope.training.losses import StepRecord
 from carryscope.training.memory import keep_freed_memory
 from carryscope.training.summary import FINDING_FILE, TrainingSummary, summarise, write_summary
 from carryscope.training.trainer import Trainer
-
-CHECKPOINT_SECONDS = 20.0
-"""Time between checkpoints: what a kill can cost. Writing one takes a fraction of a second."""
 
 LOOK_EVERY = 50
 """Steps between looks at the held-out loss when there is a target to stop at."""
@@ -55,18 +59,22 @@ def train(
 ) -> TrainingSummary:
     """Train a run to its end, or until its held-out loss is at most `until_loss`.
 
+    For the whole process it sets the number of `threads` and keeps freed memory. The number
+    of threads is not part of the recipe, but with another one sums are rounded differently.
     A checkpoint is written every `checkpoint_every` seconds. `on_step` hears of every step;
-    `should_stop` is asked after each one. A finished run is
-    not trained again. The number of threads is not part of the recipe, but sums are
-    rounded differently with another one.
+    `should_stop` is asked after each one. A finished run is not trained again.
     """
+    if threads is not None and threads < 1:
+        raise CallError(f"threads must be at least 1. Got {threads}.")
     keep_freed_memory()
-    if threads is not None:
-        torch.set_num_threads(threads)
+    torch.set_num_threads(threads or torch.get_num_threads())
     with only_writer(directory):
         _claim(config, directory)
         if is_finished(directory) and _met(directory, until_loss, config):
+            _drop_checkpoint_of_a_whole_run(directory, config)
             return read_json(directory / FINDING_FILE, TrainingSummary)
+        # A run that had stopped at a target goes on: what it had found is no longer true.
+        (directory / FINDING_FILE).unlink(missing_ok=True)
         trainer = Trainer(config)
         seconds = load_checkpoint(trainer, directory)
         seconds = _run(
@@ -90,6 +98,7 @@ def _claim(config: RunConfig, directory: Path) -> None:
     """Write the config of a new run; refuse to go on with another run's."""
     path = directory / CONFIG_FILE
     if not path.exists():
+        check_free(directory)
         write_json(path, config)
         return
     check_version(directory)
@@ -128,14 +137,13 @@ def _run(
         save_checkpoint(trainer, seconds, directory)
 
     with metrics:
-        while trainer.step < trainer.recipe.steps:
+        while trainer.step < trainer.recipe.steps and not _has_reached(trainer, until_loss):
             began = time.perf_counter()
             record = trainer.advance()
             metrics.write(record)
             seconds += time.perf_counter() - began
             on_step(record)
-            if until_loss is not None and _has_reached(trainer, until_loss):
-                break
+            _check_finite(record)
             if should_stop():
                 save()
                 raise Stopped(f"Stopped at step {trainer.step} of {trainer.recipe.steps}; saved.")
@@ -146,9 +154,22 @@ def _run(
     return seconds
 
 
-def _has_reached(trainer: Trainer, target: float) -> bool:
-    """Whether the held-out loss, looked at every so many steps, is at or below the target."""
-    return trainer.step % LOOK_EVERY == 0 and held_out_loss(trainer) <= target
+def _check_finite(record: StepRecord) -> None:
+    """Give up on a training that has diverged: no later step brings it back."""
+    if not math.isfinite(record.loss):
+        raise WorkError(
+            f"The loss is not a number at step {record.step}. Train a new run with a lower "
+            "--learning-rate or with --clip 1."
+        )
+
+
+def _has_reached(trainer: Trainer, target: float | None) -> bool:
+    """Whether the held-out loss, looked at every so many steps, is at or below the target.
+
+    Asked before every step, so that a run killed at its target stops there again.
+    """
+    looks = target is not None and trainer.step > 0 and trainer.step % LOOK_EVERY == 0
+    return looks and held_out_loss(trainer) <= (target or 0.0)
 
 
 def held_out_loss(trainer: Trainer) -> float:
@@ -160,10 +181,16 @@ def held_out_loss(trainer: Trainer) -> float:
 def _finish(
     trainer: Trainer, config: RunConfig, directory: Path, seconds: float
 ) -> TrainingSummary:
-    """Write the weights and the summary; drop the checkpoint once nothing can follow it."""
+    """Write the weights and the summary."""
     save_weights(trainer.model, directory)
     summary = summarise(trainer.model.eval(), config, read_metrics(directory), seconds)
     write_summary(summary, config, directory)
-    if trainer.step == trainer.recipe.steps:
-        shutil.rmtree((directory / CHECKPOINT_FILE).parent)
+    _drop_checkpoint_of_a_whole_run(directory, config)
     return summary
+
+
+def _drop_checkpoint_of_a_whole_run(directory: Path, config: RunConfig) -> None:
+    """Nothing can follow the last step, so its checkpoint is of no more use."""
+    assert config.training is not None
+    if read_json(directory / FINDING_FILE, TrainingSummary).steps == config.training.steps:
+        shutil.rmtree((directory / CHECKPOINT_FILE).parent, ignore_errors=True)

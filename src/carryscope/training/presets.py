@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from carryscope.errors import CallError
-from carryscope.model.config import FORMAT_VERSION, ModelConfig
+from carryscope.model.config import FORMAT_VERSION, ModelConfig, paper_width
 from carryscope.training.config import RunConfig, TrainingConfig
 
 
@@ -80,7 +80,12 @@ PRESETS: Mapping[str, Preset] = {
         "(Adam with a long warm-up and a cosine), 15,000 steps.",
         ModelConfig(format="signed"),
         TrainingConfig(
-            seed=372001, steps=15_000, optimizer="adam", warmup=3_000, schedule="cosine"
+            seed=372001,
+            steps=15_000,
+            optimizer="adam",
+            weight_decay=0.0,
+            warmup=3_000,
+            schedule="cosine",
         ),
     ),
     "tiny": Preset(
@@ -131,7 +136,7 @@ def changed(config: RunConfig, overrides: Mapping[str, Any]) -> RunConfig:
     unknown = set(overrides) - set(model) - set(training)
     if unknown:
         raise CallError(f"There is no setting '{min(unknown)}' in a recipe.")
-    if config.model.d_model == ModelConfig(heads=config.model.heads).d_model:
+    if config.model.d_model == paper_width(config.model.heads):
         model = {"d_model": 0} | model
     if config.model.d_mlp == 4 * config.model.d_model:
         model = {"d_mlp": -1} | model

@@ -19,9 +19,10 @@ from carryscope.storage import write_bytes, write_json
 from carryscope.task.columns import Columns, QuestionClass
 from carryscope.task.curated import curated_questions
 from carryscope.task.sampling import uniform
-from carryscope.training.config import RunConfig
+from carryscope.training.config import RunConfig, differences
 from carryscope.training.data import held_out_questions
 from carryscope.training.losses import StepRecord
+from carryscope.training.presets import run_config
 from carryscope.version import __version__
 
 FINDING_FILE = Path("findings") / "training.json"
@@ -35,6 +36,9 @@ UNIFORM_QUESTIONS = 10_000
 
 _UNIFORM_SEED = 20240507
 """The seed of those questions."""
+
+FEW_DIGITS = 3
+"""Up to this size there are too few questions to keep the held-out ones apart from training."""
 
 
 class TrainingSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +59,7 @@ class TrainingSummary(msgspec.Struct, frozen=True, kw_only=True):
     held_out_digit_loss: list[float]
     answer_names: list[str]
     uniform_correct: Share
-    """Whole answers right, free-running, on fresh uniform questions (seed 20240507)."""
+    """Whole answers right, free-running, on fresh uniform questions."""
     curated_correct: dict[str, Share]
     """Whole answers right, free-running, on the curated questions by question class."""
 
@@ -112,6 +116,7 @@ def card(summary: TrainingSummary, config: RunConfig) -> str:
         f"| {name} | {share.count} of {share.of} |"
         for name, share in summary.curated_correct.items()
     )
+    few = " Of so few digits, most held-out questions were." if model.digits <= FEW_DIGITS else ""
     digits = "\n".join(
         f"| {name} | {loss:.5f} |"
         for name, loss in zip(summary.answer_names, summary.held_out_digit_loss, strict=True)
@@ -120,7 +125,7 @@ def card(summary: TrainingSummary, config: RunConfig) -> str:
 
 {model.layers} layer{"s" * (model.layers > 1)}, {model.heads} heads, d_model {model.d_model}, \
 d_mlp {model.d_mlp}, {model.format} format. Trained by carryscope {summary.package_version} \
-with the recipe `{config.preset or "custom"}`, seed {summary.seed}: {summary.steps:,} steps, \
+with {_recipe(config)}, seed {summary.seed}: {summary.steps:,} steps, \
 {summary.questions_seen:,} questions. All settings are in `config.json`, all steps in \
 `metrics.jsonl`, all numbers below in `findings/training.json`.
 
@@ -138,5 +143,14 @@ fresh uniform questions, free-running)
 |---|---|
 {digits}
 
-Intervals are 95 %. None of the curated questions was ever trained on.
+Intervals are 95 %. None of the curated questions was ever trained on.{few}
 """
+
+
+def _recipe(config: RunConfig) -> str:
+    """The recipe in words: a preset, and whether anything in it was changed."""
+    if config.preset is None:
+        return "a recipe of its own"
+    asked = run_config(config.preset, {"seed": config.training.seed if config.training else 0})
+    changes = [text.split(",")[0] for text in differences(asked, config)]
+    return f"the recipe `{config.preset}`" + (f" ({'; '.join(changes)})" if changes else "")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from carryscope.model.prediction import log_probabilities
-from carryscope.model.transformer import Transformer, initialise
+from carryscope.model.transformer import Transformer, initialise, paper_std
 from carryscope.task.columns import Columns
 from carryscope.training.config import RunConfig, TrainingConfig
 from carryscope.training.data import training_batch
@@ -40,9 +40,7 @@ class Trainer:
         layout = self.model.config.layout
         questions = training_batch(self.recipe, layout.digits, self.step)
         tokens = torch.from_numpy(layout.encode(questions))
-        losses = token_losses(
-            log_probabilities(self.model, tokens), tokens[:, layout.first_row + 1 :]
-        )
+        losses = token_losses(log_probabilities(self.model, tokens), layout.answer_part(tokens))
         self.optimizer.zero_grad()
         losses.mean().backward()  # type: ignore[no-untyped-call]
         self._update()
@@ -59,7 +57,7 @@ class Trainer:
         self.optimizer.step()
 
     def _hold_back_heads(self) -> None:
-        """No gradient for the heads whose turn has not come: Adam then leaves them alone."""
+        """No gradient for the heads whose turn has not come: only weight decay touches them."""
         heads = self.recipe.heads_at(self.step)
         if heads is None or heads >= self.model.config.heads:
             return
@@ -88,8 +86,7 @@ class Trainer:
                     self.optimizer.state[parameter] = {"step": done, **moments}
 
     def _initial_std(self, name: str) -> float:
-        paper: float = 0.8 / self.model.config.d_model**0.5
-        std = self.recipe.init_std or paper
+        std = self.recipe.init_std or paper_std(self.model.config)
         if name in _EMBEDDINGS:
             return self.recipe.embedding_std or std
         if name.endswith(_ATTENTION):
