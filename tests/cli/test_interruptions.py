@@ -111,7 +111,8 @@ def limit_file_size(size: int) -> None:
 
 
 def test_a_full_disk_under_the_metrics_is_told_in_one_line(tmp_path):
-    process = start(tmp_path / "run", preexec_fn=partial(limit_file_size, 3000))
+    rarely = ("--steps", "400", "--checkpoint-every", "1000")
+    process = start(tmp_path / "run", *rarely, preexec_fn=partial(limit_file_size, 3000))
     _, told = process.communicate()
     assert process.returncode == 1
     assert "Traceback" not in told
