@@ -1,4 +1,8 @@
-"""The README does what it says: its commands and its Python run, its output is printed."""
+"""The README does what it says: its commands and its Python run, its output is printed.
+
+`make study` and `make test` are only looked up here: CI runs the second, and a test inside it
+cannot. What `make study` does is tested as `carryscope study`.
+"""
 
 import os
 import re
@@ -7,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from carryscope.runs import SHIPPED
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -55,6 +61,14 @@ def test_the_answer_shown_is_the_answer_given():
         return re.sub(r"[\d.]+%", "%", text).split()
 
     assert words(shown) == words(printed.stdout)
+
+
+def test_what_is_said_of_the_shipped_model_is_on_its_card():
+    said = re.search(r"<!-- card -->\n(.*?)\n## ", README, flags=re.DOTALL)[1]
+    card = (SHIPPED / "README.md").read_text().splitlines()
+    numbers = [line for line in said.splitlines() if line.startswith(("- ", "| "))]
+    assert len(numbers) > 6
+    assert all(line in card for line in numbers)
 
 
 def test_every_link_within_the_repo_leads_somewhere():

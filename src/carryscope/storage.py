@@ -66,6 +66,8 @@ def only_writer(directory: Path) -> Iterator[None]:
     The lock belongs to the process and goes with it, so a killed run leaves none behind.
     """
     path = directory / LOCK_FILE
+    if directory.exists() and not directory.is_dir():
+        raise CallError(f"{directory} is a file. A run needs a directory: choose another --out.")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         lock = path.open("a")

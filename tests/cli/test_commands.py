@@ -47,6 +47,11 @@ def test_every_command_explains_itself(command, capsys):
         (["ask", "-5+3"], 2, "minus sign in '-5+3'"),
         (["ask", "5-3"], 2, "minus sign in '5-3'"),
         (["ask", "123456+1"], 2, "at most 5 digits. Got 123456"),
+        (["ask", "1+1", "--loud"], 2, "There is no option --loud"),
+        (["ask", "1+1", "2+2"], 2, 'The run comes first: carryscope ask RUN "1+1".'),
+        (["ask", "."], 2, 'Type a sum after the run: carryscope ask . "445+555".'),
+        (["train", "--out", "x", "--heads", "1000"], 2, "heads must be at most 512"),
+        (["train", "--out", "x", "--checkpoint-every", "-1"], 2, "must be at least 0. Got -1"),
         (["ask"], 2, 'Call it as: carryscope ask [RUN] "445+555". Got 0 arguments.'),
         (["ask", "nowhere", "1+1"], 2, "No run at nowhere"),
         (["sites", "nowhere"], 2, "No run at nowhere"),
@@ -134,8 +139,8 @@ def test_training_without_a_terminal_logs_and_stops_at_a_target(capsys, tmp_path
     assert run(["train", "--out", where, "--threads", "1"]) == 0
     told = capsys.readouterr()
     assert told.out.endswith(f"{where}\n")
-    assert "step 60 of 60  loss" in told.err
-    assert "questions/s  0 s left" in told.err
+    assert "step 60/60 loss" in told.err
+    assert "/s, 0 s left" in told.err
 
 
 def test_an_imported_model_can_be_asked_and_exported_but_not_trained(capsys, tmp_path, tiny_run):

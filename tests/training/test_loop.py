@@ -1,7 +1,6 @@
 """Training in process: what it leaves behind, and going on exactly where it was."""
 
 import json
-import multiprocessing
 
 import msgspec
 import numpy as np
@@ -11,7 +10,6 @@ import torch
 from carryscope.errors import CallError, WorkError
 from carryscope.model.files import load_model
 from carryscope.runs import Run
-from carryscope.storage import only_writer
 from carryscope.training.checkpoint import read_metrics
 from carryscope.training.loop import Stopped, train
 from carryscope.training.presets import run_config
@@ -262,25 +260,6 @@ def test_config_json_holds_versions_seed_and_every_field(tmp_path):
     assert config["package_version"]
     assert config["training"]["seed"] == 0
     assert config["model"] == msgspec.to_builtins(QUICK.model)
-
-
-def _hold(directory, held, release):
-    with only_writer(directory):
-        held.set()
-        release.wait(30)
-
-
-def test_a_second_process_on_one_run_is_refused(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    held, release = context.Event(), context.Event()
-    other = context.Process(target=_hold, args=(tmp_path, held, release))
-    other.start()
-    assert held.wait(60)
-    with pytest.raises(WorkError, match=r"Another process is working on .* choose another --out"):
-        train(QUICK, tmp_path)
-    release.set()
-    other.join()
-    train(QUICK, tmp_path)
 
 
 def test_a_directory_that_cannot_be_made_is_told_in_one_line(tmp_path):

@@ -77,14 +77,26 @@ def ask(*words: Annotated[str, Parameter(allow_leading_hyphen=True)], json: bool
     """
     from carryscope.runs import SHIPPED, Run
 
-    if len(words) not in (1, 2):
-        raise CallError(f'Call it as: carryscope ask [RUN] "445+555". Got {len(words)} arguments.')
+    _check_words(words)
     run = Run(Path(words[0]) if len(words) == 2 else SHIPPED)
     model = run.model()
     if json:
         print_json(answer(model, words[-1]))
     else:
         show_answer(model, words[-1])
+
+
+def _check_words(words: tuple[str, ...]) -> None:
+    """Tell what is wrong with a call that is not `[RUN] SUM`."""
+    for word in words:
+        if word.startswith("--"):
+            raise CallError(f"There is no option {word}. See carryscope ask --help.")
+    if len(words) not in (1, 2):
+        raise CallError(f'Call it as: carryscope ask [RUN] "445+555". Got {len(words)} arguments.')
+    if len(words) == 1 and words[0] and Path(words[0]).is_dir():
+        raise CallError(f'Type a sum after the run: carryscope ask {words[0]} "445+555".')
+    if len(words) == 2 and "+" in words[0] and not Path(words[0]).exists():
+        raise CallError(f'The run comes first: carryscope ask RUN "{words[0]}".')
 
 
 def answer(model: Transformer, text: str) -> Answer:

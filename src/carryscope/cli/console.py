@@ -7,6 +7,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from shutil import which
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +49,12 @@ def print_plain(text: object) -> None:
     screen.print(str(text), markup=False, soft_wrap=True)
 
 
+def program() -> str:
+    """How this program was called, for a hint that can be pasted."""
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "carryscope" and not which("carryscope") else "carryscope"
+
+
 @contextlib.contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C (or SIGTERM) into a request to stop; a second one interrupts."""
@@ -74,10 +82,10 @@ class TrainingProgress:
         self._smooth: list[float] = []
         self._done = self._fresh = 0
         self._all = recipe.questions_in(recipe.steps)
-        self._began = self._logged = time.monotonic()
+        self._began = time.monotonic()
+        self._logged = self._began - LOG_SECONDS
         self._bar = Progress(
-            TextColumn("training"),
-            BarColumn(),
+            BarColumn(bar_width=12),
             TaskProgressColumn(),
             TextColumn("{task.description}"),
             TimeRemainingColumn(),
@@ -107,15 +115,15 @@ class TrainingProgress:
         elif time.monotonic() - self._logged > LOG_SECONDS or self._done == self._all:
             self._logged = time.monotonic()
             left = self._elapsed() / self._fresh * (self._all - self._done)
-            log.print(f"{self._status(record)}  {left:.0f} s left", soft_wrap=True)
+            log.print(f"step {self._status(record)}, {left:.0f} s left", soft_wrap=True)
 
     def _status(self, record: StepRecord) -> str:
         worst = max(range(len(self._smooth)), key=self._smooth.__getitem__)
         loss = sum(self._smooth) / len(self._smooth)
         rate = self._fresh / self._elapsed()
         return (
-            f"step {record.step} of {self._recipe.steps}  loss {loss:.4f}  "
-            f"worst {self._names[worst]} {self._smooth[worst]:.4f}  {rate:,.0f} questions/s"
+            f"{record.step}/{self._recipe.steps} loss {loss:.4f} "
+            f"worst {self._names[worst]} {self._smooth[worst]:.4f} {rate:,.0f}/s"
         )
 
     def _elapsed(self) -> float:

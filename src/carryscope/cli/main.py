@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the work failed, 2 the call was wrong.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,7 +17,7 @@ from carryscope.version import __version__
 
 COMMANDS = {
     "study": ("study:study", "Train a model and look at what it learnt: the place to start."),
-    "train": ("train:train", "Train a model, or go on training it."),
+    "train": ("train:train", "Train a model, or go on with a training that was stopped."),
     "ask": ("ask:ask", "Ask a model a sum and see each digit of its answer."),
     "presets": ("train:presets", "List the training recipes."),
     "sites": ("exchange:sites", "List the places in a model that can be read or changed."),
@@ -56,6 +57,10 @@ def run(arguments: Sequence[str]) -> int:
         app(arguments, exit_on_error=False, print_error=False, result_action="return_none")
     except (CallError, CycloptsError) as error:
         return _told(error, 2)
+    except BrokenPipeError:
+        # Whoever was reading has seen enough. Nothing is left to be flushed on the way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (WorkError, OSError) as error:
         return _told(error, 1)
     except KeyboardInterrupt:

@@ -14,9 +14,9 @@ from rich.table import Table
 
 from carryscope.cli.console import (
     TrainingProgress,
-    log,
     print_json,
     print_plain,
+    program,
     screen,
     stop_on_signal,
 )
@@ -57,7 +57,7 @@ def train(
     model: ModelOptions = None,
     training: TrainingOptions = None,
 ) -> None:
-    """Train a model, or go on training it.
+    """Train a model, or go on with a training that was stopped.
 
     Start from a preset and change any field of it: `carryscope train --preset paper-5
     --heads 4 --out runs/four`. The same command goes on where a run was stopped or killed,
@@ -80,7 +80,7 @@ def train(
     """
     overrides = {**_given(model), **_given(training)}
     config = wanted_config(out, preset, overrides)
-    again = f"carryscope train --out {shlex.quote(str(out))}"
+    again = f"{program()} train --out {shlex.quote(str(out))}"
     again += "" if until_loss is None else f" --until-loss {until_loss}"
     again += "" if threads is None else f" --threads {threads}"
     summary = train_with_progress(
@@ -169,9 +169,12 @@ def show_summary(summary: TrainingSummary, directory: Path) -> None:
     for name, row in rows.items():
         interval = f"{row.low:.2%} to {row.high:.2%}"
         table.add_row(name, f"{row.estimate:.1%}", interval, f"{row.of:,}")
+    table.caption = (
+        "Curated questions are chosen to be hard, nines everywhere, and are never trained on."
+    )
     screen.print(table)
     worst = max(zip(summary.held_out_digit_loss, summary.answer_names, strict=True))
-    log.print(f"Hardest answer digit: {worst[1]}, held-out loss {worst[0]:.4f}.")
+    print_plain(f"Hardest answer digit: {worst[1]}, held-out loss {worst[0]:.4f}.")
     print_plain(directory)
 
 
@@ -187,10 +190,13 @@ def presets(*, json: bool = False) -> None:
         print_json({name: preset._asdict() for name, preset in PRESETS.items()})
         return
     table = Table(title=f"Recipes (default: {DEFAULT_PRESET})", show_lines=True)
-    for column in ("preset", "model", "steps x batch", "what it is for"):
+    table.add_column("preset", no_wrap=True)
+    for column in ("model", "steps x batch", "what it is for"):
         table.add_column(column)
     for name, preset in PRESETS.items():
         model, training = preset.model, preset.training
         shape = f"{model.digits} digits, {model.heads} heads, d_model {model.d_model}"
-        table.add_row(name, shape, f"{training.steps:,} x {training.batch}", preset.about)
+        batch = str(training.batch)
+        batch += f" to {training.final_batch}" if training.final_batch else ""
+        table.add_row(name, shape, f"{training.steps:,} x {batch}", preset.about)
     screen.print(table)

@@ -43,6 +43,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def __post_init__(self) -> None:
         self._at_least("layers", self.layers, 1)
         self._at_least("heads", self.heads, 1)
+        if self.d_model == 0 and self.heads > 512:
+            raise CallError(f"heads must be at most 512 unless d_model is set. Got {self.heads}.")
         if self.d_model == 0:
             msgspec.structs.force_setattr(self, "d_model", paper_width(self.heads))
         self._at_least("d_model", self.d_model, 1)

@@ -26,7 +26,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Everything that fixes a training, bit for bit on one machine. Defaults: the paper's."""
 
     seed: int = 129000
-    """Seeds the initial weights and every batch; the default is the authors' own."""
+    """Seeds the initial weights and every batch."""
 
     steps: int = 5000
     """Optimizer steps, each on fresh questions."""

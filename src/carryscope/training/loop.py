@@ -66,6 +66,8 @@ def train(
     """
     if threads is not None and threads < 1:
         raise CallError(f"threads must be at least 1. Got {threads}.")
+    if checkpoint_every < 0:
+        raise CallError(f"checkpoint_every must be at least 0. Got {checkpoint_every}.")
     keep_freed_memory()
     torch.set_num_threads(threads or torch.get_num_threads())
     with only_writer(directory):
