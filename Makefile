@@ -39,7 +39,8 @@ clean:  ## Remove environments and caches; runs stay
 
 # torch comes first and by its exact version, so that nothing pulls in another build of it.
 .venv/installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
+	@echo "Installing into .venv (about 1 GB, a minute or two) ..."
+	@$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet torch==2.13.0
 	$(BIN)/pip install --quiet --editable .
 	touch $@

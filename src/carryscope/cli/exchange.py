@@ -81,6 +81,10 @@ def sites(run: Path | None = None, /, *, json: bool = False) -> None:
 
     config = Run(run or SHIPPED).config.model
     if json:
-        print_json([site._asdict() for site in sites_of(config).values()])
+        axes = {
+            name: dict(zip(site.shape[1:], site.sizes, strict=True))
+            for name, site in sites_of(config).items()
+        }
+        print_json([{"name": name, "axes": sizes} for name, sizes in axes.items()])
     else:
         print_plain(site_table(config))

@@ -6,14 +6,20 @@ import shlex
 from pathlib import Path
 
 from carryscope.cli.ask import show_answer
-from carryscope.cli.console import log, print_json, print_plain
+from carryscope.cli.console import log, print_json, print_plain, program
 from carryscope.cli.train import show_summary, train_with_progress, wanted_config
 
 EXAMPLE = "445+555"
 """The paper's own example of a sum that a one-layer model finds hard."""
 
 
-def study(*, preset: str | None = None, out: Path = Path("runs/study"), json: bool = False) -> None:
+def study(
+    *,
+    preset: str | None = None,
+    out: Path = Path("runs/study"),
+    threads: int | None = None,
+    json: bool = False,
+) -> None:
     """Train a model and look at what it learnt: the place to start.
 
     A second call picks up whatever is there already.
@@ -24,13 +30,17 @@ def study(*, preset: str | None = None, out: Path = Path("runs/study"), json: bo
         The recipe to train (see `carryscope presets`). Default: the run's own, or fast-5.
     out
         The run directory.
+    threads
+        Processor threads. Default: all cores; fewer are faster if others use them too.
     json
         Print the findings as JSON.
     """
     config = wanted_config(out, preset, {})
     where = shlex.quote(str(out))
     log.print(f"Training {config.model.digits}-digit addition in {out}", markup=False)
-    summary = train_with_progress(config, out, again=f"carryscope study --out {where}")
+    summary = train_with_progress(
+        config, out, threads=threads, again=f"{program()} study --out {where}"
+    )
     if json:
         print_json(summary)
         return
@@ -39,4 +49,4 @@ def study(*, preset: str | None = None, out: Path = Path("runs/study"), json: bo
     show_summary(summary, out)
     question = EXAMPLE if config.model.digits >= len(EXAMPLE.partition("+")[0]) else "9+9"
     show_answer(Run(out).model(), question)
-    print_plain(f'Ask it anything: carryscope ask {where} "{question}"')
+    print_plain(f'Ask it anything: {program()} ask {where} "{question}"')
