@@ -60,22 +60,23 @@ def products_of_a_step(config: ModelConfig, batch: int) -> list[Product]:
     ]
 
 
-def bare_step(products: list[Product]) -> Callable[[], None]:
-    """A function that does all of these products, forward and backward, once."""
-    jobs = [job for product in products for job in _jobs(product)]
+def bare_step(products: list[Product], generator: torch.Generator) -> Callable[[], None]:
+    """A function that does these products once as a step does: forward, then back in reverse."""
+    jobs = [_jobs(product, generator) for product in products]
+    in_order = [job for job, *_ in jobs] + [job for _, *back in reversed(jobs) for job in back]
 
     def step() -> None:
-        for left, right, out in jobs:
+        for left, right, out in in_order:
             torch.bmm(left, right, out=out)
 
     return step
 
 
-def _jobs(product: Product) -> list[tuple[Tensor, Tensor, Tensor]]:
+def _jobs(product: Product, generator: torch.Generator) -> list[tuple[Tensor, Tensor, Tensor]]:
     """The forward product, then the gradient of each factor that needs one."""
-    left = torch.ones(product.copies, product.rows, product.inner)
-    right = torch.ones(product.copies, product.inner, product.columns)
-    out = torch.ones(product.copies, product.rows, product.columns)
+    left = torch.randn(product.copies, product.rows, product.inner, generator=generator)
+    right = torch.randn(product.copies, product.inner, product.columns, generator=generator)
+    out = torch.randn(product.copies, product.rows, product.columns, generator=generator)
     jobs = [(left, right, torch.empty_like(out))]
     if product.gradients != "right":
         jobs.append((out, right.transpose(1, 2), torch.empty_like(left)))

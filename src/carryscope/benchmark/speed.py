@@ -138,7 +138,8 @@ def step_speed(tl: Callable[[int], float], rounds: int) -> tuple[list[Measure], 
     """Paper-5 steps against TransformerLens and against bare products; TransformerLens' step."""
     config = run_config("paper-5", {})
     trainer = Trainer(config)
-    bare = bare_step(products_of_a_step(config.model, trainer.recipe.batch))
+    products = products_of_a_step(config.model, trainer.recipe.batch)
+    bare = bare_step(products, torch.Generator().manual_seed(0))
     contestants = {"TransformerLens": tl, "carryscope": timed(trainer.advance), "bare": timed(bare)}
     times = in_turns(contestants, rounds)
     ours = times["carryscope"]
