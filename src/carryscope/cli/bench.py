@@ -80,5 +80,6 @@ def _show(rows: list[Measure]) -> None:
         table.add_column(column, justify="right" if column == "value" else "left")
     for row in rows:
         met = {True: "met", False: "[red]missed[/]", None: ""}[row.met]
-        table.add_row(row.name, f"{row.value:,.3g} {row.unit}", row.target or "", met)
+        value = f"{row.value:,.0f}" if row.value >= 1000 else f"{row.value:.3g}"
+        table.add_row(row.name, f"{value} {row.unit}", row.target or "", met)
     screen.print(table)
