@@ -46,8 +46,8 @@ def answer_logits(
     for layer in range(1, last + 1):
         block = model.blocks[layer]
         assert isinstance(block, Block)
-        residual = _later_block(block, residual, first_row=rows.start if layer == last else 0)
-    return _normalized(model.ln_final, residual) @ model.unembed.W_U + model.unembed.b_U
+        residual = later_block(block, residual, first_row=rows.start if layer == last else 0)
+    return normalized(model.ln_final, residual) @ model.unembed.W_U + model.unembed.b_U
 
 
 class _Coordinates(NamedTuple):
@@ -121,12 +121,12 @@ def _attend(
     return coordinates, _centred(torch.cat([own, written[:, :m].flatten(0, 1), constant[None]]))
 
 
-def _later_block(
+def later_block(
     block: Block, residual: Float[Tensor, "batch row d_model"], first_row: int
 ) -> Float[Tensor, "batch answer d_model"]:
     """Block 1 and up: every row is read, the rows from `first_row` on are computed."""
     attn = block.attn
-    x = _normalized(block.ln1, residual)
+    x = normalized(block.ln1, residual)
     q = torch.einsum("brd,hde->bhre", x[:, first_row:], attn.W_Q) + attn.b_Q[:, None]
     k = torch.einsum("brd,hde->bhre", x, attn.W_K) + attn.b_K[:, None]
     v = torch.einsum("brd,hde->bhre", x, attn.W_V) + attn.b_V[:, None]
@@ -135,7 +135,7 @@ def _later_block(
     residual = residual[:, first_row:] + attn.b_O
     residual = residual + z.transpose(1, 2).flatten(2) @ attn.W_O.flatten(0, 1)
     if block.mlp is not None:
-        pre = _normalized(block.ln2, residual) @ block.mlp.W_in + block.mlp.b_in
+        pre = normalized(block.ln2, residual) @ block.mlp.W_in + block.mlp.b_in
         residual = residual + pre.relu_() @ block.mlp.W_out + block.mlp.b_out
     return residual
 
@@ -173,5 +173,6 @@ def _add_to_last_row(
     return torch.cat([projected[..., :-1, :], last], dim=-2)
 
 
-def _normalized(norm: LayerNorm, x: Float[Tensor, "*batch d_model"]) -> Tensor:
+def normalized(norm: LayerNorm, x: Float[Tensor, "*batch d_model"]) -> Tensor:
+    """LayerNorm in one fused step."""
     return F.layer_norm(x, norm.w.shape, norm.w, norm.b, LAYER_NORM_EPSILON)

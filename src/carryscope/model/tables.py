@@ -1,0 +1,49 @@
+"""Layer 0 as tables: what every (position, token) asks, offers and lets each head write.
+
+In: a model. Out: `FirstLayerTables`. In layer 0 the residual stream at a position depends on
+its own token alone, so queries, keys and what a head writes when it reads a position are
+functions of (position, token): 18 x 12 rows for five digits, instead of 18 for every
+question.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from carryscope.model.sites import leave_alone
+from carryscope.model.transformer import Block, Transformer
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLayerTables:
+    """What layer 0 makes of every token at every position."""
+
+    embedded: Float[Tensor, "position token d_model"]
+    query: Float[Tensor, "position token head d_head"]
+    """Divided by sqrt(d_head), so that query times key is the attention score."""
+    key: Float[Tensor, "position token head d_head"]
+    written: Float[Tensor, "position token head d_model"]
+    """What a head adds to a row that attends to this position alone (W_V and W_O applied)."""
+
+    @classmethod
+    def of(cls, model: Transformer) -> FirstLayerTables:
+        """The tables of a model."""
+        block = model.blocks[0]
+        assert isinstance(block, Block)
+        attn = block.attn
+        with torch.inference_mode():
+            embedded = model.pos_embed.W_pos[:, None] + model.embed.W_E
+            read = block.ln1(embedded, leave_alone)
+            query = torch.einsum("ptd,hde->pthe", read, attn.W_Q) + attn.b_Q
+            value = torch.einsum("ptd,hde->pthe", read, attn.W_V) + attn.b_V
+            return cls(
+                embedded=embedded,
+                query=query / math.sqrt(query.shape[-1]),
+                key=torch.einsum("ptd,hde->pthe", read, attn.W_K) + attn.b_K,
+                written=torch.einsum("pthe,hed->pthd", value, attn.W_O),
+            )

@@ -1,0 +1,119 @@
+"""The paper's mathematical framework as data: which task unlocks which questions, digit by digit.
+
+In: a number of digits. Out: one `Discovery` per (answer digit, task), with exact shares of
+uniform questions, what it reads and what must come before it. For A3:
+
+    BA              50.05 %   no carry arrives: A3 is the base sum of column 3
+    UC1             45 %      column 2 makes a carry
+    US9, depth 1    4.5 %     column 1 makes a carry, column 2 is a nine and passes it on
+    US9, depth 2    0.45 %    column 0 makes it, columns 1 and 2 pass it on: 445+555
+
+A word on US9. The framework asks through how many nines the carry *into* a digit came; the
+`Task` of a digit asks whether its *own* column is a nine that passes a carry on. The questions
+of class US9 at column k are those of all US9 depths at digit k+1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from carryscope.task.columns import State, Task
+from carryscope.task.strata import PAIRS_PER_STATE, LookAhead, look_ahead_probabilities
+
+
+class Base(NamedTuple):
+    """A base function of one digit pair."""
+
+    function: Literal["BA", "MC1", "MS9"]
+    column: int
+
+
+class Node(NamedTuple):
+    """A task of one answer digit: a square of the paper's framework figure."""
+
+    digit: int
+    task: Task
+    depth: int = 0
+    """Nines the carry came through: at least 1 for US9, otherwise 0."""
+
+    @property
+    def name(self) -> str:
+        return f"A{self.digit} {self.task.name}" + (f" depth {self.depth}" if self.depth else "")
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What learning one task adds to one answer digit."""
+
+    node: Node
+    share: Fraction
+    """Share of uniform questions on which the digit becomes right by this task."""
+    accuracy: Fraction
+    """Share on which it is right once this task and all it needs are learnt."""
+    reads: tuple[Base, ...]
+    """The base functions it puts together. BA of the highest digit reads none: it says 0."""
+    needs: tuple[Node, ...]
+    """Tasks that must be learnt before."""
+
+
+def framework(digits: int) -> tuple[Discovery, ...]:
+    """All discoveries, by answer digit from A0, each digit's from BA to the deepest US9.
+
+    US9 of depth d at digit k needs one depth less at the same digit, and one depth less at
+    the digit below, where the same carry arrived before one more nine passed it on. So
+    99999+1 is a chain through all digits: A1 UC1, A2 US9 depth 1, A3 US9 depth 2 ...
+    """
+    chances = look_ahead_probabilities(digits)
+    found: list[Discovery] = []
+    for k in range(digits + 1):
+        own = (Base("BA", k),) if k < digits else ()
+        quiet = sum((chances[LookAhead(k, d, False)] for d in range(k + 1)), Fraction())
+        found.append(Discovery(Node(k, Task.BA), quiet, quiet, own, ()))
+        for depth in range(k):
+            share = chances[LookAhead(k, depth, True)]
+            nines = tuple(Base("MS9", k - 1 - i) for i in range(depth))
+            reads = (*own, *nines, Base("MC1", k - 1 - depth))
+            accuracy = found[-1].accuracy + share
+            found.append(Discovery(_carry(k, depth), share, accuracy, reads, _needs(k, depth)))
+    return tuple(found)
+
+
+def predicted_order(digits: int) -> tuple[Discovery, ...]:
+    """The order in which the framework expects discoveries: by share, larger first.
+
+    Among equal shares lower digits come first, as carries travel upwards. No task unlocks
+    more than one that it needs, so this order keeps every dependency.
+    """
+    return tuple(sorted(framework(digits), key=lambda found: (-found.share, found.node.digit)))
+
+
+def task_shares(digits: int) -> dict[tuple[int, Task], Fraction]:
+    """The share of uniform questions in each task class of each digit, where there are any.
+
+    These are the pairs whose losses a training records. For each digit they add up to 1.
+    """
+    nine = Fraction(PAIRS_PER_STATE[State.PROPAGATE], 100)
+    shares: dict[tuple[int, Task], Fraction] = {}
+    for found in framework(digits):
+        k = found.node.digit
+        if found.node.task is Task.BA:
+            shares[k, Task.BA] = found.share
+            continue
+        passed_on = found.share * nine if k < digits else Fraction()
+        for task, share in ((Task.UC1, found.share - passed_on), (Task.US9, passed_on)):
+            if share:
+                shares[k, task] = shares.get((k, task), Fraction()) + share
+    return shares
+
+
+def _carry(digit: int, depth: int) -> Node:
+    """The task of using a carry that came through so many nines."""
+    return Node(digit, Task.US9 if depth else Task.UC1, depth)
+
+
+def _needs(digit: int, depth: int) -> tuple[Node, ...]:
+    if not depth:
+        return (Node(digit, Task.BA),)
+    return _carry(digit, depth - 1), _carry(digit - 1, depth - 1)

@@ -1,0 +1,116 @@
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from carryscope.errors import CallError
+from carryscope.task.algorithms import exact_sum, look_ahead_sum
+from carryscope.task.columns import Columns, Task
+from carryscope.task.framework import Base, Node, framework, predicted_order, task_shares
+from carryscope.task.questions import Questions
+
+SIZES = range(1, 21)
+
+
+def by_node(digits):
+    return {found.node: found for found in framework(digits)}
+
+
+def every_question(digits):
+    cells = np.indices((10,) * (2 * digits)).reshape(2 * digits, -1).T.astype(np.int8)
+    return Questions(cells[:, :digits], cells[:, digits:])
+
+
+@pytest.mark.parametrize("digits", SIZES)
+def test_the_shares_of_each_digit_add_up_to_exactly_one(digits):
+    totals, classes = Counter(), Counter()
+    for found in framework(digits):
+        totals[found.node.digit] += found.share
+    for (digit, _), share in task_shares(digits).items():
+        classes[digit] += share
+    assert totals == classes == dict.fromkeys(range(digits + 1), 1)
+
+
+def test_the_five_digit_shares_are_those_worked_out_by_hand():
+    nodes = by_node(5)
+    shares = {node.name: (found.share, found.accuracy) for node, found in nodes.items()}
+    percent = Fraction(1, 100)
+    assert len(shares) == 6 + 5 + 4 + 3 + 2 + 1
+    assert shares["A0 BA"] == (1, 1)
+    assert shares["A1 BA"] == (55 * percent, 55 * percent)
+    assert shares["A1 UC1"] == (45 * percent, 1)
+    assert shares["A3 BA"] == (Fraction(5005, 10_000), Fraction(5005, 10_000))
+    assert shares["A3 UC1"] == (45 * percent, Fraction(9505, 10_000))
+    assert shares["A3 US9 depth 1"] == (Fraction(45, 1000), Fraction(9955, 10_000))
+    assert shares["A3 US9 depth 2"] == (Fraction(45, 10_000), 1)
+    assert shares["A5 US9 depth 4"] == (Fraction(45, 1_000_000), 1)
+
+
+def test_what_a_task_reads_is_what_the_papers_figure_of_a3_shows():
+    found = by_node(5)[Node(3, Task.US9, 1)]
+    assert found.reads == (Base("BA", 3), Base("MS9", 2), Base("MC1", 1))
+    assert by_node(5)[Node(5, Task.BA)].reads == ()
+
+
+def test_each_accuracy_is_that_of_an_adder_which_looks_so_far_over_every_question():
+    questions = every_question(3)
+    truth, total = exact_sum(questions), len(questions)
+    right = [(look_ahead_sum(questions, reach=r) == truth).sum(axis=0) for r in range(4)]
+    for node, found in by_node(3).items():
+        reach = 0 if node.task is Task.BA else node.depth + 1
+        assert found.accuracy == Fraction(int(right[reach][node.digit]), total)
+
+
+def test_task_shares_are_those_counted_over_every_question():
+    tasks = Columns.of(every_question(3)).task
+    counted = {(k, task): int((tasks[:, k] == task).sum()) for k in range(4) for task in Task}
+    assert task_shares(3) == {pair: Fraction(n, len(tasks)) for pair, n in counted.items() if n}
+
+
+@pytest.mark.parametrize("digits", SIZES)
+def test_the_class_us9_of_a_column_is_every_us9_depth_of_the_digit_above(digits):
+    shares = task_shares(digits)
+    for k in range(1, digits):
+        depths = [f.share for f in framework(digits) if f.node[:2] == (k + 1, Task.US9)]
+        assert shares[k, Task.US9] == sum(depths)
+
+
+@pytest.mark.parametrize("digits", SIZES)
+def test_the_predicted_order_keeps_every_dependency_so_there_is_no_circle(digits):
+    order = predicted_order(digits)
+    seen: set[Node] = set()
+    for found in order:
+        assert seen.issuperset(found.needs)
+        seen.add(found.node)
+    assert len(order) == len(seen) == len(framework(digits))
+
+
+@pytest.mark.parametrize("digits", SIZES)
+def test_the_predicted_order_unlocks_the_larger_share_first(digits):
+    shares = [found.share for found in predicted_order(digits)]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_the_predicted_order_of_two_digits_is_the_one_worked_out_by_hand():
+    names = [found.node.name for found in predicted_order(2)]
+    assert names == ["A0 BA", "A1 BA", "A2 BA", "A1 UC1", "A2 UC1", "A2 US9 depth 1"]
+
+
+def test_the_longest_cascade_is_a_chain_through_all_digits():
+    nodes, chain = by_node(5), [Node(5, Task.US9, 4)]
+    while below := [node for node in nodes[chain[-1]].needs if node.digit < chain[-1].digit]:
+        chain += below
+    assert [node.name for node in reversed(chain)] == [
+        "A1 UC1",
+        "A2 US9 depth 1",
+        "A3 US9 depth 2",
+        "A4 US9 depth 3",
+        "A5 US9 depth 4",
+    ]
+
+
+@pytest.mark.parametrize("digits", [0, 21])
+def test_a_size_nobody_can_ask_for_is_refused(digits):
+    with pytest.raises(CallError, match="digits must be between 1 and 20"):
+        framework(digits)
