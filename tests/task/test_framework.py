@@ -1,3 +1,4 @@
+import math
 from collections import Counter
 from fractions import Fraction
 
@@ -7,7 +8,14 @@ import pytest
 from carryscope.errors import CallError
 from carryscope.task.algorithms import exact_sum, look_ahead_sum
 from carryscope.task.columns import Columns, Task
-from carryscope.task.framework import Base, Node, framework, predicted_order, task_shares
+from carryscope.task.framework import (
+    Base,
+    Node,
+    RankAgreement,
+    framework,
+    predicted_order,
+    task_shares,
+)
 from carryscope.task.questions import Questions
 
 SIZES = range(1, 21)
@@ -70,10 +78,11 @@ def test_task_shares_are_those_counted_over_every_question():
 
 @pytest.mark.parametrize("digits", SIZES)
 def test_the_class_us9_of_a_column_is_every_us9_depth_of_the_digit_above(digits):
-    shares = task_shares(digits)
-    for k in range(1, digits):
-        depths = [f.share for f in framework(digits) if f.node[:2] == (k + 1, Task.US9)]
-        assert shares[k, Task.US9] == sum(depths)
+    shares, above = task_shares(digits), Counter()
+    for found in framework(digits):
+        if found.node.task is Task.US9:
+            above[found.node.digit - 1] += found.share
+    assert above == {k: shares[k, Task.US9] for k in range(1, digits)}
 
 
 @pytest.mark.parametrize("digits", SIZES)
@@ -114,3 +123,27 @@ def test_the_longest_cascade_is_a_chain_through_all_digits():
 def test_a_size_nobody_can_ask_for_is_refused(digits):
     with pytest.raises(CallError, match="digits must be between 1 and 20"):
         framework(digits)
+
+
+@pytest.mark.parametrize(
+    ("observed", "tau", "comparisons"),
+    [
+        ([1, 2, 3, 4], 1, 6),
+        ([4, 3, 2, 1], -1, 6),
+        ([1, 2, 4, 3], 4 / 6, 6),
+        ([1, 2, 2, 4], 5 / math.sqrt(5 * 6), 5),
+        ([1, 2, math.inf, math.inf], 5 / math.sqrt(5 * 6), 5),
+        ([7, 7, 7, 7], None, 0),
+    ],
+)
+def test_rank_agreement_is_the_tau_worked_out_by_hand(observed, tau, comparisons):
+    found = RankAgreement.measured([10, 20, 30, 40], observed)
+    assert (found.items, found.comparisons) == (4, comparisons)
+    assert found.tau == (None if tau is None else pytest.approx(tau))
+
+
+@pytest.mark.parametrize("few", [[], [1]])
+def test_fewer_than_two_items_have_no_order_to_agree_on(few):
+    assert RankAgreement.measured(few, few) == RankAgreement(
+        tau=None, items=len(few), comparisons=0
+    )

@@ -13,29 +13,17 @@ to a model: `fast-5`, say, starts its heads one by one and shows many nines earl
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import numpy as np
-from jaxtyping import Float, Int
-from numpy.lib.stride_tricks import sliding_window_view
 
+from carryscope.dissection.loss_curve import LossCurve, task_curves, token_curves
 from carryscope.errors import CallError
 from carryscope.evidence import Share
 from carryscope.task.columns import Task
-from carryscope.task.framework import predicted_order, task_shares
-from carryscope.task.questions import Array
+from carryscope.task.framework import RankAgreement, task_shares
 from carryscope.training.losses import StepRecord
 from carryscope.training.summary import LAST_STEPS
-
-WINDOW = 51
-"""Steps averaged for a smoothed loss, half of them before and half after. A batch of 64 has
-about three questions of class US9 for a digit, too few for a loss; 51 batches have 150."""
-
-WINDOW_OF_RUN = 20
-"""A window is at most one part in so many of a run, so that short runs keep their shape."""
 
 CURVE_POINTS = 100
 """Points kept of each curve: as many as a small picture can show."""
@@ -43,7 +31,8 @@ CURVE_POINTS = 100
 LEARNT_LOSS = math.log(2) / 2
 """A pair is learnt at the step from which its smoothed loss stays below this, 0.35 nats, to the
 end. Guessing a digit costs ln 10 = 2.30; knowing all but whether a carry arrives costs ln 2 =
-0.69, and so does guessing the highest digit. Half of that can only be had by using carries."""
+0.69, and so does guessing the highest digit. Over all questions of a digit, half of that takes
+using carries; on BA alone it can also be had by betting that none arrives."""
 
 DISCOVERY_BELOW, CLEAN_UP_BELOW = 0.9, 0.1
 """Phase 2 (algorithm discovery) is the fall from 90 % to 10 % of the early loss, as one measures
@@ -70,7 +59,7 @@ class DigitStory(msgspec.Struct, frozen=True, kw_only=True):
     learnt_at: int | None
     final_loss: float | None
     """Mean of the last 100 steps, here and below."""
-    early_loss: float | None
+    early_loss: float
     """What its phases start from: the first smoothed loss, but at most that of guessing. (A
     model starts above it, as it first has to learn that answers are made of digits.)"""
     discovery_from: int | None
@@ -99,9 +88,15 @@ class PairStory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """How UC1 of a digit trails its BA. At the highest digit these are just "1" and "0"."""
+    """How UC1 of a digit trails its BA. At the highest digit these are just "1" and "0".
+
+    A lag need not mean two algorithms: whoever cannot tell yet whether a carry arrives does
+    well to bet on the commoner case, BA, and that too puts UC1 behind.
+    """
 
     digit: str
+    later: bool | None
+    """Whether UC1 was learnt after BA, or only BA was; null if neither was."""
     steps: int | None
     """From BA learnt to UC1 learnt; null unless both were."""
     smoothed_above: float | None
@@ -112,56 +107,12 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
     the interval is fair to their noise; it says nothing about another training."""
 
 
-class RankAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """Kendall's tau-b between two orders: 1 the same, 0 unrelated, -1 reversed.
-
-    Over a handful of items it is weak evidence: six items in random order reach 0.6 or more,
-    either way, about once in seven times.
-    """
-
-    tau: float | None
-    """Null if one of the orders has nothing but ties."""
-    items: int
-    comparisons: int
-    """Pairs of items that neither order ties: what tau rests on."""
-
-    @classmethod
-    def measured(cls, first: Sequence[Any], second: Sequence[Any]) -> RankAgreement:
-        """The agreement of two rankings of the same items; equal values are ties."""
-        pairs = [(i, j) for j in range(len(first)) for i in range(j)]
-        signs = [(_sign(first[i], first[j]), _sign(second[i], second[j])) for i, j in pairs]
-        untied = math.prod(sum(pair[side] != 0 for pair in signs) for side in (0, 1))
-        score = sum(a * b for a, b in signs)
-        return cls(
-            tau=score / math.sqrt(untied) if untied else None,
-            items=len(first),
-            comparisons=sum(a * b != 0 for a, b in signs),
-        )
-
-
-def _sign(a: Any, b: Any) -> int:
-    return int(a > b) - int(a < b)
-
-
-class PredictedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A square of the paper's framework figure (see `task.framework.Discovery`)."""
-
-    name: str
-    digit: str
-    task: str
-    depth: int
-    share: float
-    accuracy: float
-    reads: list[str]
-    needs: list[str]
-    """Names of other squares."""
-
-
 class TrainingStory(msgspec.Struct, frozen=True, kw_only=True):
-    """What the metrics of one training say, and what the framework had predicted."""
+    """What the metrics of one training say, beside what the framework predicts."""
 
     steps: int
     learnt_loss: float
+    """The threshold below which a loss counts as learnt."""
     curves: Curves
     digits: list[DigitStory]
     """In the order the model writes them, a sign left out."""
@@ -178,21 +129,163 @@ class TrainingStory(msgspec.Struct, frozen=True, kw_only=True):
     lags: list[Lag]
     lagging: Share
     """Digits whose UC1 was learnt later than their BA, of those where either was learnt."""
-    framework: list[PredictedTask]
-    """The framework's own squares, finer than the pairs, in their predicted order."""
-
-    @property
-    def statements(self) -> list[str]:
-        raise NotImplementedError
+    statements: list[str]
+    """The story in a few sentences."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Curve:
-    """The losses of one digit, or of one pair, over all steps."""
+def training_story(
+    metrics: list[StepRecord], digits: int, answer_names: list[str]
+) -> TrainingStory:
+    """The story of a training, from one record per step and the names of the answer tokens."""
+    if not metrics:
+        raise CallError("A training story needs at least one step. Got none.")
+    shares = {(f"A{k}", task): share for (k, task), share in task_shares(digits).items()}
+    tokens = token_curves(metrics, answer_names)
+    curves = {p: curve for p, curve in task_curves(metrics, answer_names).items() if p in shares}
+    stories = [_digit_story(name, tokens[name], digits) for name in answer_names[-digits - 1 :]]
+    pairs = {pair: _pair_story(*pair, curves[pair], float(shares[pair])) for pair in shares}
+    lags = [_lag(story, curves) for story in stories if (story.digit, Task.UC1) in curves]
+    seen = [pair for pair in shares if pairs[pair].questions]
+    told = TrainingStory(
+        steps=len(metrics),
+        learnt_loss=LEARNT_LOSS,
+        curves=_thinned(tokens, curves),
+        digits=stories,
+        pairs=list(pairs.values()),
+        observed_order=[pair.name for pair in sorted(pairs.values(), key=_when) if pair.learnt_at],
+        predicted_order=[pairs[p].name for p in sorted(shares, key=lambda p: -shares[p])],
+        pair_agreement=RankAgreement.measured(
+            [_when(pairs[pair]) for pair in seen], [-shares[pair] for pair in seen]
+        ),
+        digit_agreement=RankAgreement.measured(
+            [_when(story) for story in stories],
+            [-shares[story.digit, Task.BA] for story in stories],
+        ),
+        lags=lags,
+        lagging=Share.measured(
+            sum(lag.later is True for lag in lags), sum(lag.later is not None for lag in lags)
+        ),
+        statements=[],
+    )
+    return msgspec.structs.replace(told, statements=_statements(told))
 
-    steps: Int[Array, " step"]
-    losses: Float[Array, " step"]
-    """0 where the batch had no case."""
-    counts: Float[Array, " step"]
-    smooth: Float[Array, " step"]
-    """Not a number where the window had no case."""
+
+def _when(story: DigitStory | PairStory) -> float:
+    """The step at which it was learnt; what never was comes last."""
+    return float(story.learnt_at or math.inf)
+
+
+def _digit_story(name: str, curve: LossCurve, digits: int) -> DigitStory:
+    guessing = math.log(2 if name == f"A{digits}" else 10)
+    early = min(guessing, float(curve.smooth[0]))
+    return DigitStory(
+        digit=name,
+        learnt_at=curve.stays_below(LEARNT_LOSS),
+        final_loss=curve.final,
+        early_loss=early,
+        discovery_from=curve.stays_below(DISCOVERY_BELOW * early),
+        clean_up_from=curve.stays_below(CLEAN_UP_BELOW * early),
+    )
+
+
+def _pair_story(digit: str, task: Task, curve: LossCurve, share: float) -> PairStory:
+    return PairStory(
+        digit=digit,
+        task=task.name,
+        share=share,
+        learnt_at=curve.stays_below(LEARNT_LOSS),
+        final_loss=curve.final,
+        final_questions=int(curve.counts[-LAST_STEPS:].sum()),
+        questions=int(curve.counts.sum()),
+    )
+
+
+def _lag(story: DigitStory, curves: dict[tuple[str, Task], LossCurve]) -> Lag:
+    base, carry = curves[story.digit, Task.BA], curves[story.digit, Task.UC1]
+    ba, uc1 = base.stays_below(LEARNT_LOSS), carry.stays_below(LEARNT_LOSS)
+    begin, end = story.discovery_from or math.inf, story.clean_up_from or math.inf
+    phase_2 = (base.steps >= begin) & (base.steps < end)
+    smooth = (carry.smooth - base.smooth)[phase_2]
+    smooth = smooth[~np.isnan(smooth)]
+    bare = (carry.losses - base.losses)[phase_2]
+    return Lag(
+        digit=story.digit,
+        later=(ba or math.inf) < (uc1 or math.inf) if ba or uc1 else None,
+        steps=None if ba is None or uc1 is None else uc1 - ba,
+        smoothed_above=float((smooth > 0).mean()) if len(smooth) else None,
+        batches_above=Share.measured(int((bare > 0).sum()), int((~np.isnan(bare)).sum())),
+    )
+
+
+def _thinned(tokens: dict[str, LossCurve], pairs: dict[tuple[str, Task], LossCurve]) -> Curves:
+    """The curves at few enough steps to draw."""
+    first = next(iter(tokens.values()))
+    total = len(first.steps)
+    kept = np.linspace(0, total - 1, min(total, CURVE_POINTS)).round().astype(int)
+    by_task: dict[str, dict[str, list[float | None]]] = {}
+    for (name, task), curve in pairs.items():
+        by_task.setdefault(name, {})[task.name] = curve.points(kept)
+    return Curves(
+        window=2 * first.reach + 1,
+        steps=first.steps[kept].tolist(),
+        digit_loss={name: curve.points(kept) for name, curve in tokens.items()},
+        task_loss=by_task,
+    )
+
+
+def _statements(story: TrainingStory) -> list[str]:
+    """The story in words; each sentence only where there is something to tell."""
+    tellers = (_told_digits, _told_order, _told_us9, _told_lag, _told_phases)
+    return [sentence for teller in tellers if (sentence := teller(story))]
+
+
+def _told_digits(story: TrainingStory) -> str:
+    learnt = sorted((d for d in story.digits if d.learnt_at), key=_when)
+    if not learnt:
+        return f"No answer digit was learnt (loss below {LEARNT_LOSS:.2f}) by step {story.steps:,}."
+    told = f"{learnt[0].digit} was learnt first, at step {learnt[0].learnt_at:,}"
+    if len(learnt) > 1:
+        told += f", {learnt[-1].digit} last, at step {learnt[-1].learnt_at:,}"
+    never = [digit.digit for digit in story.digits if not digit.learnt_at]
+    return told + (f"; never {', '.join(never)}." if never else ".")
+
+
+def _told_order(story: TrainingStory) -> str:
+    pairs, digits = story.pair_agreement, story.digit_agreement
+    if pairs.tau is None:
+        return ""
+    told = f"Kendall's tau between the framework's order and the observed one is {pairs.tau:.2f} "
+    told += f"for {pairs.items} (digit, task) pairs"
+    if digits.tau is not None:
+        told += f" and {digits.tau:.2f} for {digits.items} digits"
+    return told + ": weak evidence, being so few."
+
+
+def _told_us9(story: TrainingStory) -> str:
+    when = {(pair.digit, pair.task): _when(pair) for pair in story.pairs}
+    early = [d for d, task in when if task == "US9" and when[d, "US9"] < when[d, "UC1"]]
+    told = "Against the framework's order, US9 was learnt before UC1 in "
+    return told + ", ".join(early) + "." if early else ""
+
+
+def _told_lag(story: TrainingStory) -> str:
+    steps = [lag.steps for lag in story.lags if lag.steps is not None]
+    if not story.lagging.of:
+        return ""
+    told = f"UC1 was learnt after BA in {story.lagging.count} of {story.lagging.of} digits"
+    return told + (f", by {min(steps):,} to {max(steps):,} steps." if steps else ".")
+
+
+def _told_phases(story: TrainingStory) -> str:
+    spans = {
+        d.digit: d.clean_up_from - d.discovery_from
+        for d in story.digits
+        if d.clean_up_from and d.discovery_from
+    }
+    if not spans:
+        return "No digit's loss fell from 90 % to 10 % of its early level."
+    short, long = min(spans, key=spans.__getitem__), max(spans, key=spans.__getitem__)
+    return (
+        f"All three phases were found in {len(spans)} of {len(story.digits)} digits; discovery "
+        f"was shortest in {short} ({spans[short]:,} steps), longest in {long} ({spans[long]:,})."
+    )

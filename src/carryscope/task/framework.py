@@ -15,9 +15,14 @@ of class US9 at column k are those of all US9 depths at digit k+1.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from carryscope.task.columns import State, Task
 from carryscope.task.strata import PAIRS_PER_STATE, LookAhead, look_ahead_probabilities
@@ -106,6 +111,38 @@ def task_shares(digits: int) -> dict[tuple[int, Task], Fraction]:
             if share:
                 shares[k, task] = shares.get((k, task), Fraction()) + share
     return shares
+
+
+class RankAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """Kendall's tau-b between two orders, say the predicted one and the one observed.
+
+    1 is the same order, 0 unrelated, -1 reversed. Over a handful of items it is weak
+    evidence: six items in random order reach 0.6, up or down, about once in seven times.
+    """
+
+    tau: float | None
+    """Null if one of the orders has nothing but ties."""
+    items: int
+    comparisons: int
+    """Pairs of items that neither order ties."""
+
+    @classmethod
+    def measured(cls, first: Sequence[Any], second: Sequence[Any]) -> RankAgreement:
+        """The agreement of two rankings of the same items; equal values are ties."""
+        signs = [
+            (_sign(first[i], first[j]), _sign(second[i], second[j]))
+            for i, j in combinations(range(len(first)), 2)
+        ]
+        untied = sum(a != 0 for a, _ in signs) * sum(b != 0 for _, b in signs)
+        return cls(
+            tau=sum(a * b for a, b in signs) / math.sqrt(untied) if untied else None,
+            items=len(first),
+            comparisons=sum(a * b != 0 for a, b in signs),
+        )
+
+
+def _sign(a: Any, b: Any) -> int:
+    return int(a > b) - int(a < b)
 
 
 def _carry(digit: int, depth: int) -> Node:

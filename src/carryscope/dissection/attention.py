@@ -1,0 +1,262 @@
+"""Where the heads look: patterns by question class, the column each head reads, the staircase.
+
+In: an engine and questions. Out: `AttentionFinding`.
+
+At the row that predicts A3 a head of the paper's model gives its attention to one pair of
+tokens, D3 and D'3, or D2 and D'2, or D1 and D'1; one row on, to the pair to the right. Drawn
+with rows downwards that is a staircase, a double one since numbers come in pairs. A head is
+named by its *offset*: how many columns below its answer digit it reads.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import msgspec
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from carryscope.dissection.engine import Engine
+from carryscope.dissection.samples import Samples
+from carryscope.evidence import Mean
+from carryscope.model.transformer import Transformer
+from carryscope.task.questions import Array, Questions
+from carryscope.task.tokens import Format
+
+TOP_TOKENS, LEAST_SHARE = 4, 0.01
+"""The authors name the four tokens a head attends to most, from 1 % on; so do we."""
+
+READS = 0.5
+"""A head reads a column if the column's two tokens get more than half of its attention."""
+
+STEPS = 2 / 3
+"""A head has a staircase if it reads its column in at least this share of the rows."""
+
+SPLITS = 0.5
+"""Two heads split a task if they step together and share more than half of their attention."""
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What one head reads at one answer row, on average over the questions."""
+
+    layer: int
+    head: int
+    row: int
+    answer: str
+    """The answer token that the row predicts."""
+    tokens: dict[str, float]
+    """The tokens attended to most, with their shares."""
+    column: int | None
+    """The column that gets more than half of the attention, if one does."""
+    top_column: int
+    """The column that gets most."""
+    share: Mean
+    """The share of attention that the top column's two tokens get."""
+    balance: float
+    """The smaller of the two tokens' shares over the larger: 1 reads both numbers alike."""
+
+
+class HeadRole(msgspec.Struct, frozen=True, kw_only=True):
+    """One head, named by what it attends to. Head numbers mean nothing between seeds."""
+
+    layer: int
+    head: int
+    offset: int
+    """How many columns below its answer digit the head reads, as nearly as can be said."""
+    role: str | None
+    """`own column`, `one below`, ...; none if the head has no staircase."""
+    rows: int
+    """Answer rows at which it reads just that column,"""
+    of: int
+    """of the rows at which there is such a column."""
+    sharpness: float
+    """Mean share of attention that the column gets over those rows."""
+
+
+class Overlap(msgspec.Struct, frozen=True, kw_only=True):
+    """How far two heads of a layer attend to the same tokens."""
+
+    layer: int
+    heads: tuple[int, int]
+    overlap: Mean
+    """The attention they share, from 0 to 1, averaged over answer rows and questions."""
+    splitting: bool
+    """Whether they step together: the paper's two heads that split one task."""
+
+
+class AttentionFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the heads look."""
+
+    seed: int
+    questions: int
+    patterns: dict[str, list[list[list[list[float]]]]]
+    """By question class: layer, head, answer row, position. Means over the class."""
+    questions_by_class: dict[str, int]
+    readings: list[Reading]
+    heads: list[HeadRole]
+    overlaps: list[Overlap]
+    staircase: str
+    """`present`: two heads of a layer or more, each with its own offset. `partial`: one offset
+    only. `absent`: no head has a staircase."""
+    statement: str
+
+
+def study_attention(engine: Engine, samples: Samples) -> AttentionFinding:
+    """Watch every head at every answer row."""
+    by_class = {kind.label: questions for kind, questions in samples.by_class.items()}
+    patterns = {name: answer_patterns(engine, questions) for name, questions in by_class.items()}
+    everything = np.concatenate(list(patterns.values()))
+    readings = _readings(everything, engine.layout)
+    heads = _roles(everything, engine.layout)
+    return AttentionFinding(
+        seed=samples.seed,
+        questions=len(everything),
+        patterns={name: values.mean(0).round(4).tolist() for name, values in patterns.items()},
+        questions_by_class={name: len(values) for name, values in patterns.items()},
+        readings=readings,
+        heads=heads,
+        overlaps=_overlaps(everything, heads),
+        staircase=_verdict(heads),
+        statement=_statement(heads, engine.config.layers),
+    )
+
+
+def pattern(model: Transformer, question: Questions) -> Float[Array, "layer head row position"]:
+    """The whole attention pattern of one question, every row, as the paper draws it."""
+    tokens = torch.from_numpy(model.config.layout.encode(question))
+    names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.config.layers)]
+    with torch.inference_mode():
+        cache = model.run_with_cache(tokens, names)[1]
+    return np.stack([cache[name][0].numpy() for name in names])
+
+
+def answer_patterns(
+    engine: Engine, questions: Questions
+) -> Float[Array, "batch layer head answer position"]:
+    """The attention of every head at the answer rows."""
+    answers = engine.layout.answer_length
+    chunks = []
+    for state in engine.captures(questions):
+        layers = [s.scores[:, :, -answers:].softmax(-1).numpy() for s in state.layers]
+        chunks.append(np.stack(layers, axis=1))
+    return np.concatenate(chunks)
+
+
+def column_shares(patterns: Float[Array, "*batch position"], layout: Format) -> Array:
+    """The attention that each column gets: its token in the first number and in the second."""
+    n = layout.digits
+    both = patterns[..., :n] + patterns[..., n + 1 : 2 * n + 1]
+    return both[..., ::-1]
+
+
+def _readings(patterns: Array, layout: Format) -> list[Reading]:
+    shares, mean = column_shares(patterns, layout), patterns.mean(0)
+    readings = []
+    for layer, head, place in np.ndindex(*mean.shape[:3]):
+        attended = mean[layer, head, place]
+        most = [p for p in np.argsort(-attended)[:TOP_TOKENS] if attended[p] >= LEAST_SHARE]
+        top = int(shares[:, layer, head, place].mean(0).argmax())
+        share = Mean.measured(shares[:, layer, head, place, top].tolist())
+        pair = sorted((attended[layout.digits - 1 - top], attended[2 * layout.digits - top]))
+        readings.append(
+            Reading(
+                layer=layer,
+                head=head,
+                row=layout.first_row + place,
+                answer=layout.answer_names[place],
+                tokens={layout.position_names[p]: round(float(attended[p]), 4) for p in most},
+                column=top if share.estimate > READS else None,
+                top_column=top,
+                share=share,
+                balance=round(float(pair[0] / pair[1]), 4) if pair[1] else 0.0,
+            )
+        )
+    return readings
+
+
+def _roles(patterns: Array, layout: Format) -> list[HeadRole]:
+    shares = column_shares(patterns, layout).mean(0)
+    digits = range(layout.digits + 1)
+    by_digit = shares[:, :, [layout.answer_length - 1 - k for k in digits]]
+    return [
+        _role(layer, head, by_digit[layer, head]) for layer, head in np.ndindex(*by_digit.shape[:2])
+    ]
+
+
+def _role(layer: int, head: int, shares: Float[Array, "digit column"]) -> HeadRole:
+    """The offset at which a head sees most, and whether it steps along with it."""
+    digits = shares.shape[1]
+
+    def on_step(offset: int) -> list[tuple[int, int]]:
+        return [(k, k - offset) for k in range(digits + 1) if 0 <= k - offset < digits]
+
+    def sharpness(offset: int) -> float:
+        return float(np.mean([shares[step] for step in on_step(offset)]))
+
+    least_rows = min(3, digits)
+    offsets = [o for o in range(1 - digits, digits + 1) if len(on_step(o)) >= least_rows]
+    best = max(offsets, key=sharpness)
+    steps = on_step(best)
+    reading = sum(shares[k].argmax() == column and shares[k, column] > READS for k, column in steps)
+    return HeadRole(
+        layer=layer,
+        head=head,
+        offset=best,
+        role=role_name(best) if reading >= STEPS * len(steps) else None,
+        rows=int(reading),
+        of=len(steps),
+        sharpness=round(sharpness(best), 4),
+    )
+
+
+def role_name(offset: int) -> str:
+    """An offset in words."""
+    number = {1: "one", 2: "two", 3: "three"}.get(abs(offset), str(abs(offset)))
+    return "own column" if offset == 0 else f"{number} {'below' if offset > 0 else 'above'}"
+
+
+def _overlaps(patterns: Array, heads: list[HeadRole]) -> list[Overlap]:
+    role = {(head.layer, head.head): head.role for head in heads}
+    found = []
+    for layer in range(patterns.shape[1]):
+        for a, b in combinations(range(patterns.shape[2]), 2):
+            shared = np.minimum(patterns[:, layer, a], patterns[:, layer, b]).sum(-1).mean(-1)
+            overlap = Mean.measured(shared.tolist())
+            together = role[layer, a] is not None and role[layer, a] == role[layer, b]
+            splitting = together and overlap.estimate > SPLITS
+            found.append(Overlap(layer=layer, heads=(a, b), overlap=overlap, splitting=splitting))
+    return found
+
+
+def _verdict(heads: list[HeadRole]) -> str:
+    offsets: dict[int, set[int]] = {}
+    for head in heads:
+        if head.role is not None:
+            offsets.setdefault(head.layer, set()).add(head.offset)
+    if not offsets:
+        return "absent"
+    return "present" if max(map(len, offsets.values())) > 1 else "partial"
+
+
+def _statement(heads: list[HeadRole], layers: int) -> str:
+    stepping = [head for head in heads if head.role is not None]
+    if not stepping:
+        best = max(heads, key=lambda head: head.sharpness)
+        return (
+            "There is no staircase: no head reads one column at each row. The nearest, "
+            f"{_name(best, layers)}, gives its best column {best.sharpness:.0%} of its attention."
+        )
+    told = [f"{_name(head, layers)} reads {_place(head)}" for head in stepping]
+    rest = [_name(head, layers) for head in heads if head.role is None]
+    without = f" {', '.join(rest)} has no staircase." if rest else ""
+    return f"Row by row, {'; '.join(told)}.{without}"
+
+
+def _name(head: HeadRole, layers: int) -> str:
+    return f"L{head.layer}H{head.head}" if layers > 1 else f"H{head.head}"
+
+
+def _place(head: HeadRole) -> str:
+    column = "its own column" if head.offset == 0 else f"the column {role_name(head.offset)}"
+    return f"{column} ({head.rows} of {head.of} rows, {head.sharpness:.0%} of its attention)"

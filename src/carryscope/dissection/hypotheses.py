@@ -1,0 +1,134 @@
+"""What a part of the model might carry, and the answer digit that would follow from it.
+
+In: base and source questions. Out: for each hypothesis, the digit it predicts when the part
+is taken from the source and everything else from the base.
+
+    base 17811+22222, source 17311+22222, hypothesis MC1(2) for A3:
+    column 2 of the base makes a carry (8+2), that of the source does not (3+2), so a part
+    that carries MC1(2) turns A3 = (7+2+1) mod 10 = 0 into 9
+
+A prediction counts only where it is *sure*: where Algorithm 1, reaching just far enough to
+see the variable, and exact addition give the same digit. Elsewhere a deeper cascade decides,
+which a one-layer model does not follow, and the pair would say nothing about the part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from carryscope.task.columns import Columns
+from carryscope.task.questions import Array, Questions
+
+Kind = Literal["BA", "MC1", "MS9", "state", "carry_in", "digit"]
+"""The paper's sub-tasks; `state` is MC1 and MS9 together; `digit` is the finished answer digit."""
+
+ALGORITHM_1_REACH = 2
+"""Algorithm 1 looks two columns below its own."""
+
+
+class Hypothesis(NamedTuple):
+    """A part carries this variable, and the answer digit follows it."""
+
+    kind: Kind
+    column: int
+    digit: int
+    """The answer digit that is predicted."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.column})"
+
+    @property
+    def reach(self) -> int:
+        """How far below its digit an adder must look for this variable to matter."""
+        below = self.digit - self.column
+        needed = {"MC1": below, "MS9": below + 1, "state": below + 1}.get(self.kind, 0)
+        return max(ALGORITHM_1_REACH, needed)
+
+
+def hypotheses_for(digit: int, digits: int) -> list[Hypothesis]:
+    """Everything a part could carry that one answer digit depends on.
+
+    Where two cannot be told apart, the first, which says less, is the one to name.
+    """
+    own = [Hypothesis("BA", digit, digit)] if digit < digits else []
+    kinds: tuple[Kind, ...] = ("MC1", "MS9", "state")
+    below = [Hypothesis(kind, column, digit) for column in reversed(range(digit)) for kind in kinds]
+    carry = [Hypothesis("carry_in", digit, digit)] if digit else []
+    return [*own, *below, *carry, Hypothesis("digit", digit, digit)]
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a hypothesis says about each pair."""
+
+    value: Int[Array, " pair"]
+    """The predicted digit."""
+    sure: Bool[Array, " pair"]
+    """Where the pair can speak about the hypothesis at all."""
+    telling: Bool[Array, " pair"]
+    """Where, besides, the predicted digit is not the base's own."""
+
+
+class Pairs:
+    """Base and source questions, one to one, and what hypotheses predict for them."""
+
+    def __init__(self, base: Questions, source: Questions) -> None:
+        self.base, self.source = base, source
+        self._base, self._source = Columns.of(base), Columns.of(source)
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def own_digit(self, digit: int) -> Int[Array, " pair"]:
+        """The base's true answer digit."""
+        return _answer(self._base, digit, self._base.carry_in[:, digit])
+
+    def predict(self, hypothesis: Hypothesis) -> Prediction:
+        """The digit that follows if the variable comes from the source and the rest does not."""
+        digit = hypothesis.digit
+        value = self._value(hypothesis, reach=digit)
+        own = self.own_digit(digit)
+        shallow = _answer(self._base, digit, _carry(self._base, digit, ALGORITHM_1_REACH))
+        sure = (value == self._value(hypothesis, reach=hypothesis.reach)) & (own == shallow)
+        return Prediction(value, sure, sure & (value != own))
+
+    def _value(self, hypothesis: Hypothesis, reach: int) -> Int[Array, " pair"]:
+        kind, column, digit = hypothesis
+        base, source = self._base, self._source
+        if kind == "BA":
+            return _answer(source, digit, _carry(base, digit, reach))
+        if kind == "carry_in":
+            return _answer(base, digit, _carry(source, digit, reach))
+        if kind == "digit":
+            return _answer(source, digit, _carry(source, digit, reach))
+        made, nine = base.make_carry.copy(), base.make_sum_9.copy()
+        if kind in ("MC1", "state"):
+            made[:, column] = source.make_carry[:, column]
+        if kind in ("MS9", "state"):
+            nine[:, column] = source.make_sum_9[:, column]
+        return _answer(base, digit, _carried(made, nine, digit, reach))
+
+
+def _carry(columns: Columns, digit: int, reach: int) -> Bool[Array, " batch"]:
+    return _carried(columns.make_carry, columns.make_sum_9, digit, reach)
+
+
+def _carried(
+    made: Bool[Array, "batch column"], nine: Bool[Array, "batch column"], digit: int, reach: int
+) -> Bool[Array, " batch"]:
+    """The carry that an adder of this reach sees arriving at a digit."""
+    carry = np.zeros(len(made), dtype=bool)
+    for column in range(max(0, digit - reach), digit):
+        carry = made[:, column] | (nine[:, column] & carry)
+    return carry
+
+
+def _answer(columns: Columns, digit: int, carry: Bool[Array, " batch"]) -> Int[Array, " batch"]:
+    """The answer digit from a column's raw sum and a carry; A_n has only the carry."""
+    if digit == columns.digits:
+        return carry.astype(np.int8)
+    return ((columns.sums[:, digit] + carry) % 10).astype(np.int8)

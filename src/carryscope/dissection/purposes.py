@@ -1,0 +1,67 @@
+"""What the sub-task search writes down: purposes with their evidence, and the scores of the rest."""
+
+from __future__ import annotations
+
+import msgspec
+
+from carryscope.evidence import Share
+
+
+class Purpose(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node, or a set of heads, is found to carry for one answer digit."""
+
+    node: str
+    row: int
+    layer: int
+    heads: list[int]
+    """Empty for an MLP."""
+    digit: str
+    variable: str
+    kind: str
+    column: int
+    same_as: list[str]
+    """Variables that the pairs cannot tell from this one."""
+    follows: Share
+    """Pairs that land on the predicted digit."""
+    control_node: str | None
+    control_node_follows: Share | None
+    """The best of the control nodes on the same pairs."""
+    control_variable: str
+    """The hypothesis that comes nearest, on the pairs where the two differ:"""
+    follows_this: Share
+    """pairs that land on this one's digit,"""
+    follows_control: Share
+    """and on the control's. `nothing` predicts the base's own digit."""
+
+
+class Scores(msgspec.Struct, frozen=True, kw_only=True):
+    """The score of every hypothesis for one part and one answer digit."""
+
+    node: str
+    digit: str
+    follows: dict[str, Share]
+
+
+class SubtasksFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """The purpose map."""
+
+    seed: int
+    pairs: int
+    purposes: list[Purpose]
+    scores: list[Scores]
+    tests: int
+    """Hypotheses tested, over all parts and digits."""
+    missing: list[str]
+    """Sub-tasks of Algorithm 1 that no part was found to carry, such as `A3: MC1(1)`."""
+    statement: str
+
+    def purpose_of(self, node: str) -> str:
+        """A cell of the purpose map: what a node does, alone or with others, or `??`."""
+        row, layer, part = node.split(".")
+        found = [
+            f"{p.digit}.{p.variable}"
+            for p in self.purposes
+            if f"P{p.row}" == row and f"L{p.layer}" == layer
+            if (part == "MLP" and not p.heads) or part in [f"H{head}" for head in p.heads]
+        ]
+        return " ".join(found) or "??"

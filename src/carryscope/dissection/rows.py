@@ -1,0 +1,258 @@
+"""Which rows, tokens and attention edges the model uses: the paper's tables, and what could fail.
+
+In: an engine, questions, and an untrained model of the same shape. Out: `RowsFinding`.
+
+The paper ablates the residual stream after the last block, row by row, and concludes that
+rows before "=" are not used and that each row computes one digit. In a one-layer model that
+cannot come out otherwise, trained or not: what stands at a row after the last block reaches
+the logits of that row and nothing else. So beside the paper's table stand three tests that
+could have failed: attention edges from each answer row cut one by one, keys and values of
+each token ablated, and, with two layers or more, rows ablated below the last layer. And all
+of it again on an untrained model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+
+from carryscope.dissection.engine import Engine, Outcomes
+from carryscope.dissection.interventions import Ablate, Cut, How, Intervention
+from carryscope.dissection.samples import Samples
+from carryscope.evidence import Mean, Share
+
+PAPER_THRESHOLD = 0.08
+"""The paper's cut-off, in nats. It compares it with the loss; we, with the rise of the loss,
+because the loss without any ablation depends on how many cascades the questions have."""
+
+EDGE_QUESTIONS = 256
+"""Questions for the tests of edges and tokens, of which there are many."""
+
+FORCED = (
+    "What stands at a row after the last block reaches the logits of that row alone. So this "
+    "table has the same shape for every model, trained or not, and says nothing about "
+    "how the model works. The tests of edges, tokens and lower layers could have failed."
+)
+
+
+class RowEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the residual stream after one block, ablated."""
+
+    layer: int
+    row: int
+    token: str
+    how: str
+    forced: bool
+    """Whether the answer rows it can reach follow from the architecture (the last block)."""
+    loss: Mean
+    important: bool
+    """The loss rises by more than the threshold."""
+    changed: dict[str, Share]
+    """Answers that change at all, for the answer tokens where any does."""
+    patterns: dict[str, int]
+    """Wrong answers by which digits are wrong: `yyNyyy` has the third one wrong."""
+
+
+class EdgeEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """The attention of all heads from one answer row to one token, cut."""
+
+    layer: int
+    row: int
+    answer: str
+    """The answer token that the row predicts."""
+    token: str
+    flipped: Share
+    """Answers of that row that change, of all."""
+
+
+class TokenEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """What one token offers to be read, its keys and values, ablated in one layer."""
+
+    layer: int
+    token: str
+    site: str
+    how: str
+    flipped: dict[str, Share]
+    """Answers that change, by answer token."""
+
+
+class RowsFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows, edges and tokens."""
+
+    seed: int
+    questions: int
+    edge_questions: int
+    threshold: float
+    clean_loss: Mean
+    rows: list[RowEffect]
+    edges: list[EdgeEffect]
+    tokens: list[TokenEffect]
+    remark: str
+    untrained: RowsFinding | None
+    """The same on an untrained model of this shape: the control."""
+    statement: str
+
+
+def study_rows(
+    engine: Engine,
+    samples: Samples,
+    untrained: Engine | None = None,
+    on_progress: Callable[[int], object] = lambda _: None,
+) -> RowsFinding:
+    """The paper's row table, the tests that could have failed, and both on the control."""
+    few = samples.varied[-EDGE_QUESTIONS:]
+    clean = engine.answers(samples.varied)
+    rows = _rows(engine, samples, clean, on_progress)
+    edges = _edges(engine, samples, on_progress)
+    return RowsFinding(
+        seed=samples.seed,
+        questions=len(samples.varied),
+        edge_questions=len(few),
+        threshold=PAPER_THRESHOLD,
+        clean_loss=Mean.measured(clean.loss[0].mean(1).tolist()),
+        rows=rows,
+        edges=edges,
+        tokens=_tokens(engine, samples, on_progress),
+        remark=FORCED,
+        untrained=study_rows(untrained, samples, None, on_progress) if untrained else None,
+        statement=_statement(edges, engine.config.digits),
+    )
+
+
+def _rows(
+    engine: Engine, samples: Samples, clean: Outcomes, on_progress: Callable[[int], object]
+) -> list[RowEffect]:
+    names, last = engine.layout.position_names, engine.config.layers - 1
+    ways: list[How] = ["zero", "mean"]
+    wanted = [
+        (layer, row, how)
+        for layer in range(engine.config.layers)
+        for how in ways
+        for row in range(engine.config.context)
+    ]
+    changes = [
+        Ablate(f"blocks.{layer}.hook_resid_post", (row,), how=how) for layer, row, how in wanted
+    ]
+    outcomes = engine.answers(samples.varied, changes, on_progress=on_progress)
+    limit = float(clean.loss.mean()) + PAPER_THRESHOLD
+    return [
+        RowEffect(
+            layer=layer,
+            row=row,
+            token=names[row],
+            how=how,
+            forced=layer == last,
+            loss=Mean.measured(loss.mean(1).tolist()),
+            important=bool(loss.mean() > limit),
+            changed=_changed(engine.layout.answer_names, clean.predicted[0], said),
+            patterns=_patterns(said == clean.truth),
+        )
+        for (layer, row, how), loss, said in zip(
+            wanted, outcomes.loss, outcomes.predicted, strict=True
+        )
+    ]
+
+
+def _changed(names: list[str], before: np.ndarray, after: np.ndarray) -> dict[str, Share]:
+    counts = zip(names, (before != after).sum(0), strict=True)
+    return {name: Share.measured(int(count), len(before)) for name, count in counts if count}
+
+
+def _patterns(right: np.ndarray) -> dict[str, int]:
+    """Wrong answers grouped by their wrong digits, the commonest group first."""
+    wrong = right[~right.all(1)]
+    groups = Counter("".join("y" if ok else "N" for ok in row) for row in wrong)
+    return dict(sorted(groups.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _edges(
+    engine: Engine, samples: Samples, on_progress: Callable[[int], object]
+) -> list[EdgeEffect]:
+    layout, questions = engine.layout, samples.varied[-EDGE_QUESTIONS:]
+    wanted = [
+        (layer, row, key)
+        for layer in range(engine.config.layers)
+        for row in layout.answer_rows
+        for key in range(row + 1)
+    ]
+    cuts = [Cut(f"blocks.{layer}.attn.hook_pattern", (row,), (key,)) for layer, row, key in wanted]
+    flipped = _flipped(engine, samples, cuts, on_progress)
+    return [
+        EdgeEffect(
+            layer=layer,
+            row=row,
+            answer=layout.answer_names[row - layout.first_row],
+            token=layout.position_names[key],
+            flipped=Share.measured(int(counts[row - layout.first_row]), len(questions)),
+        )
+        for (layer, row, key), counts in zip(wanted, flipped, strict=True)
+    ]
+
+
+def _tokens(
+    engine: Engine, samples: Samples, on_progress: Callable[[int], object]
+) -> list[TokenEffect]:
+    """The tokens of the question; those that are always the same have only a zero to go to."""
+    layout, questions = engine.layout, samples.varied[-EDGE_QUESTIONS:]
+    wanted: list[tuple[int, int, str, How]] = [
+        (layer, position, site, "mean" if "D" in layout.position_names[position] else "zero")
+        for layer in range(engine.config.layers)
+        for position in range(layout.first_row + 1)
+        for site in ("attn.hook_k", "attn.hook_v")
+    ]
+    changes = [
+        Ablate(f"blocks.{layer}.{site}", (position,), how=how)
+        for layer, position, site, how in wanted
+    ]
+    flipped = _flipped(engine, samples, changes, on_progress)
+    return [
+        TokenEffect(
+            layer=layer,
+            token=layout.position_names[position],
+            site=site,
+            how=how,
+            flipped={
+                name: Share.measured(int(count), len(questions))
+                for name, count in zip(layout.answer_names, counts, strict=True)
+            },
+        )
+        for (layer, position, site, how), counts in zip(wanted, flipped, strict=True)
+    ]
+
+
+def _flipped(
+    engine: Engine,
+    samples: Samples,
+    changes: list[Ablate] | list[Cut],
+    on_progress: Callable[[int], object],
+) -> np.ndarray:
+    """How many answers change under each intervention, by answer token.
+
+    Changes, not mistakes, are counted: an untrained model has nothing to unlearn.
+    """
+    questions = samples.varied[-EDGE_QUESTIONS:]
+    clean = engine.answers(questions).predicted
+    asked: list[Intervention] = list(changes)
+    said = engine.answers(questions, asked, on_progress=on_progress).predicted
+    counts: np.ndarray = (said != clean).sum(1)
+    return counts
+
+
+def _statement(edges: list[EdgeEffect], digits: int) -> str:
+    """What the cut edges say about which columns each answer digit depends on."""
+    told = []
+    for k in reversed(range(digits + 1)):
+        shares: dict[str, float] = {}
+        for edge in (edge for edge in edges if edge.answer == f"A{k}"):
+            share = edge.flipped.estimate if edge.flipped.low > NOISE else 0.0
+            shares[edge.token] = max(share, shares.get(edge.token, 0.0))
+        used = sorted((token for token in shares if shares[token]), key=lambda t: -shares[t])
+        told.append(f"A{k} {' '.join(used) if used else 'none'}")
+    return f"Cutting the edge to a token changes the answer: {'; '.join(told)}."
+
+
+NOISE = 0.02
+"""An edge is named only if cutting it surely changes more answers than this."""

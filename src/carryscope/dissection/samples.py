@@ -1,0 +1,71 @@
+"""The questions that the experiments are made on. All of them follow from one seed.
+
+In: a number of digits and a seed. Out: `Questions`, the same on every machine.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from carryscope.task.columns import Columns, QuestionClass
+from carryscope.task.curated import curated_questions
+from carryscope.task.questions import Questions
+from carryscope.task.sampling import enriched, uniform, with_nines
+
+BATCH, BATCHES = 64, 15
+"""The paper's batch, and how many of them: 960 questions beside the curated ones."""
+
+PER_CLASS = 250
+"""Questions of each class."""
+
+_DRAWN_AT_ONCE, _MOST_DRAWS = 20_000, 20
+"""Cascades are 1 in 200 enriched questions; where a class does not exist we stop looking."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Named sets of questions."""
+
+    digits: int
+    seed: int
+
+    def generator(self, purpose: str) -> np.random.Generator:
+        """A generator of its own for every purpose, so that no experiment disturbs another."""
+        return np.random.default_rng((self.seed, zlib.crc32(purpose.encode())))
+
+    @cached_property
+    def varied(self) -> Questions:
+        """The curated questions, and batches by the paper's rule. Means are taken over these."""
+        generator = self.generator("varied")
+        batches = [enriched(generator, BATCH, self.digits) for _ in range(BATCHES)]
+        return Questions.joined([curated_questions(self.digits), *batches])
+
+    @cached_property
+    def by_class(self) -> dict[QuestionClass, Questions]:
+        """As many questions of each class, enriched by the paper's rule."""
+        generator = self.generator("by class")
+        found: dict[QuestionClass, list[Questions]] = {kind: [] for kind in QuestionClass}
+        for _ in range(_MOST_DRAWS):
+            drawn = enriched(generator, _DRAWN_AT_ONCE, self.digits, batch_share=1.0)
+            classes = Columns.of(drawn).question_class
+            for kind, parts in found.items():
+                missing = PER_CLASS - sum(map(len, parts))
+                parts.append(drawn[np.flatnonzero(classes == kind)[:missing]])
+            if all(sum(map(len, parts)) == PER_CLASS for parts in found.values()):
+                break
+        joined = {kind: Questions.joined(parts) for kind, parts in found.items()}
+        return {kind: questions for kind, questions in joined.items() if len(questions)}
+
+    def nines_rich(self, purpose: str, count: int) -> Questions:
+        """Questions of which each has its own share of columns that sum to 9, from none to all.
+
+        So long look-aheads, which are what is hard, are as common as short ones.
+        """
+        generator = self.generator(purpose)
+        questions = uniform(generator, count, self.digits)
+        cells = generator.random((count, self.digits)) < generator.random((count, 1))
+        return with_nines(generator, questions, cells)

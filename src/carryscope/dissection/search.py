@@ -1,0 +1,207 @@
+"""The search for sub-tasks in progress: parts patched, hypotheses scored, controls beaten or not.
+
+In: an engine and pairs of questions. Out: the purposes and scores gathered on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from carryscope.dissection.engine import Engine
+from carryscope.dissection.hypotheses import Hypothesis, Pairs, Prediction, hypotheses_for
+from carryscope.dissection.interventions import NodeSet, parts_at, rows_that_matter
+from carryscope.dissection.purposes import Purpose, Scores
+from carryscope.evidence import Share
+from carryscope.task.questions import Array
+
+LEAST_PAIRS = 30
+"""With fewer pairs a hypothesis is not tested, and two count as not told apart."""
+
+MAJORITY = 0.5
+"""A part that decides a variable decides it more often than not."""
+
+
+class Rival(NamedTuple):
+    """A control hypothesis, on the pairs where it and the one tested predict different digits."""
+
+    name: str
+    follows_this: Share
+    follows_rival: Share
+
+    @property
+    def margin(self) -> float:
+        """How far the intervals are apart; negative if they overlap."""
+        return self.follows_this.low - self.follows_rival.high
+
+
+class Search:
+    """The search in progress."""
+
+    def __init__(self, engine: Engine, pairs: Pairs, on_progress: Callable[[int], object]) -> None:
+        self._engine, self._pairs, self._on_progress = engine, pairs, on_progress
+        self._digits = engine.config.digits
+        self._said: dict[NodeSet, Array] = {}
+        self._predictions: dict[int, dict[Hypothesis, Prediction]] = {
+            k: {h: pairs.predict(h) for h in hypotheses_for(k, self._digits)}
+            for k in range(self._digits + 1)
+        }
+        self._clean = engine.answers(pairs.base).predicted[0][:, ::-1]
+        self.purposes: list[Purpose] = []
+        self.scores: list[Scores] = []
+
+    def everywhere(self) -> None:
+        """Single nodes first; then sets of heads, for the digits that still want something."""
+        places = [
+            (row, layer)
+            for layer in range(self._engine.config.layers)
+            for row in rows_that_matter(self._engine.config, layer)
+        ]
+        for row, layer in places:
+            parts = [NodeSet((node,)) for node in parts_at(self._engine.config, row, layer)]
+            self._try(parts, self._digits_reached(row, layer))
+        for row, layer in places:
+            wanting = [k for k in self._digits_reached(row, layer) if self.missing_at(k)]
+            self._try_sets(row, layer, wanting)
+
+    def _try_sets(self, row: int, layer: int, digits: list[int]) -> None:
+        """All heads of a row together; and in pairs, if all together they do anything at all."""
+        heads = [n for n in parts_at(self._engine.config, row, layer) if n.head is not None]
+        if len(heads) < 2 or not digits:
+            return
+        whole = NodeSet(tuple(heads))
+        self._try([whole], digits)
+        changed = (self._said[whole] != self._clean)[:, digits].any(1)
+        if len(heads) > 2 and changed.sum() >= LEAST_PAIRS:
+            self._try([NodeSet(pair) for pair in combinations(heads, 2)], digits)
+
+    def _digits_reached(self, row: int, layer: int) -> list[int]:
+        """The answer digits that a change at this row can reach."""
+        layout = self._engine.layout
+        last = layer == self._engine.config.layers - 1
+        rows = [row] if last else range(max(row, layout.first_row), layout.answer_rows.stop)
+        digits = [layout.answer_rows.stop - 1 - p for p in rows]
+        return [k for k in digits if k <= self._digits]
+
+    def _try(self, parts: Sequence[NodeSet], digits: Sequence[int]) -> None:
+        """Run the base questions with each part taken from the sources, and judge the answers."""
+        if not digits:
+            return
+        changes = [part.patched(self._pairs.source) for part in parts]
+        outcomes = self._engine.answers(self._pairs.base, changes, on_progress=self._on_progress)
+        self._said |= dict(zip(parts, outcomes.predicted[:, :, ::-1], strict=True))
+        for part in parts:
+            for k in digits:
+                self._judge(part, k)
+
+    def _judge(self, part: NodeSet, k: int) -> None:
+        """Score every hypothesis about one digit; keep the first that beats all its controls."""
+        scores = {
+            h: self._follows(part, h)
+            for h, prediction in self._predictions[k].items()
+            if prediction.telling.sum() >= LEAST_PAIRS
+        }
+        named = {str(h): share for h, share in scores.items()}
+        self.scores.append(Scores(node=str(part), digit=f"A{k}", follows=named))
+        strong = [h for h, share in scores.items() if share.low > MAJORITY]
+        found = next(filter(None, (self._purpose(part, h) for h in strong)), None)
+        if found and not self._carried_by_fewer(found):
+            self.purposes.append(found)
+
+    def _follows(self, part: NodeSet, hypothesis: Hypothesis) -> Share:
+        """The share of telling pairs that land on the predicted digit."""
+        prediction = self._predictions[hypothesis.digit][hypothesis]
+        said = self._said[part][:, hypothesis.digit]
+        return _share(said == prediction.value, prediction.telling)
+
+    def _carried_by_fewer(self, found: Purpose) -> bool:
+        """Whether one head of a set was found to carry a variable of the same column before."""
+        return any(
+            p.heads
+            and set(p.heads) < set(found.heads)
+            and (p.row, p.layer, p.digit, p.column)
+            == (found.row, found.layer, found.digit, found.column)
+            for p in self.purposes
+        )
+
+    def _purpose(self, part: NodeSet, hypothesis: Hypothesis) -> Purpose | None:
+        """The purpose, if the hypothesis beats its controls."""
+        follows = self._follows(part, hypothesis)
+        control = self._best_control(part, hypothesis)
+        rivals, same = self._rivals(part, hypothesis)
+        nearest = min(rivals, key=lambda rival: rival.margin)
+        if nearest.margin <= 0 or (control and follows.low <= control[1].high):
+            return None
+        return Purpose(
+            node=str(part),
+            row=part.row,
+            layer=part.layer,
+            heads=list(part.heads),
+            digit=f"A{hypothesis.digit}",
+            variable=str(hypothesis),
+            kind=hypothesis.kind,
+            column=hypothesis.column,
+            same_as=same,
+            follows=follows,
+            control_node=str(control[0]) if control else None,
+            control_node_follows=control[1] if control else None,
+            control_variable=nearest.name,
+            follows_this=nearest.follows_this,
+            follows_control=nearest.follows_rival,
+        )
+
+    def _best_control(self, part: NodeSet, hypothesis: Hypothesis) -> tuple[NodeSet, Share] | None:
+        """The control node that does best on the same pairs: another head of the same row.
+
+        An MLP stands behind the heads, and all heads together have none beside them: there
+        the controls are the heads that do not score above one half themselves.
+        """
+        here = (part.row, part.layer)
+        singles = [p for p in self._said if len(p.heads) == 1 and (p.row, p.layer) == here]
+        shares = [(p, self._follows(p, hypothesis)) for p in singles]
+        if 0 < len(part.heads) < self._engine.config.heads:
+            shares = [(p, share) for p, share in shares if p.heads[0] not in part.heads]
+        else:
+            shares = [(p, share) for p, share in shares if share.low <= MAJORITY]
+        return max(shares, key=lambda pair: pair[1].estimate, default=None)
+
+    def _rivals(self, part: NodeSet, hypothesis: Hypothesis) -> tuple[list[Rival], list[str]]:
+        """Every other hypothesis as a control; and those that no pair tells from this one."""
+        k = hypothesis.digit
+        said, ours = self._said[part][:, k], self._predictions[k][hypothesis]
+
+        def against(name: str, value: Array, apart: Array) -> Rival:
+            return Rival(name, _share(said == ours.value, apart), _share(said == value, apart))
+
+        rivals, same = [against("nothing", self._pairs.own_digit(k), ours.telling)], []
+        for other, theirs in self._predictions[k].items():
+            apart = ours.sure & theirs.sure & (ours.value != theirs.value)
+            if apart.sum() >= LEAST_PAIRS:
+                rivals.append(against(str(other), theirs.value, apart))
+            elif other != hypothesis and (ours.telling & theirs.telling).sum() >= LEAST_PAIRS:
+                same.append(str(other))
+        return rivals, same
+
+    def missing_at(self, k: int) -> list[str]:
+        """What Algorithm 1 needs for a digit and no head, or set of heads, was found to carry."""
+        found = {(p.kind, p.column) for p in self.purposes if p.digit == f"A{k}" and p.heads}
+        if ("digit", k) in found:
+            return []
+        missing = []
+        if k < self._digits and ("BA", k) not in found:
+            missing.append(f"BA({k})")
+        if k >= 1 and not {("MC1", k - 1), ("state", k - 1), ("carry_in", k)} & found:
+            missing.append(f"{'state' if k > 1 else 'MC1'}({k - 1})")
+        if k >= 2 and not {("MC1", k - 2), ("state", k - 2), ("carry_in", k)} & found:
+            missing.append(f"MC1({k - 2})")
+        return missing
+
+    def missing(self) -> list[str]:
+        """All that is missing, highest digit first."""
+        digits = reversed(range(self._digits + 1))
+        return [f"A{k}: {name}" for k in digits for name in self.missing_at(k)]
+
+
+def _share(hits: Array, among: Array) -> Share:
+    return Share.measured(int((hits & among).sum()), int(among.sum()))
