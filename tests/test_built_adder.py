@@ -17,7 +17,7 @@ formats = pytest.mark.parametrize("layout", ["plain", "signed"])
 reaches = pytest.mark.parametrize("reach", [1, 2, 3])
 
 
-def hard_questions(generator, digits: int, count: int = 2000) -> Questions:
+def hard_questions(generator, digits: int, count: int = 1500) -> Questions:
     """Uniform questions, questions with any share of nines, and the curated ones."""
     plain = uniform(generator, count, digits)
     nines = generator.random((count, digits)) < generator.random((count, 1))
@@ -59,7 +59,7 @@ def test_both_ways_through_it_agree(generator, digits, layout, reach):
         instrumented = model(tokens)[:, list(model.config.layout.answer_rows)]
         fast = answer_logits(model, tokens)
     assert (instrumented.argmax(-1) == fast.argmax(-1)).all()
-    # What matters in T is its units, and T is up to 2 * 10^(reach + 1): so is its rounding.
+    # A step is one unit of T, and the rounding of T grows with its size, 10^reach.
     torch.testing.assert_close(fast, instrumented, atol=1e-3 * 10**reach, rtol=0)
 
 
@@ -87,8 +87,8 @@ def test_its_logits_are_near_their_nominal_value_for_one_token_and_near_0_for_th
     with torch.inference_mode():
         logits = answer_logits(model, tokens)
     chosen = logits.argmax(-1, keepdim=True)
-    assert ((logits.gather(-1, chosen) - LOGIT).abs() < 0.02 * LOGIT).all()
-    assert (logits.scatter(-1, chosen, 0.0).abs() < 0.02 * LOGIT).all()
+    assert ((logits.gather(-1, chosen) - LOGIT).abs() < 0.05 * LOGIT).all()
+    assert (logits.scatter(-1, chosen, 0.0).abs() < 0.01 * LOGIT).all()
 
 
 @formats
@@ -123,7 +123,7 @@ def test_the_order_of_the_heads_does_not_matter(generator, layout):
 def test_without_its_head_for_the_own_column_it_writes_only_the_carries_it_sees(generator, offsets):
     questions = hard_questions(generator, 5)
     columns = Columns.of(questions)
-    seen = columns.carry_in & (columns.look_ahead < 2)
+    seen = (columns.carry_in & (columns.look_ahead < 2)).astype(np.int8)
     model = built_adder(offsets=offsets, without=[0])
     found = written(model, questions)
     assert (found == as_tokens(model, questions, seen)).all()

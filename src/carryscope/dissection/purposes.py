@@ -1,4 +1,4 @@
-"""What the sub-task search writes down: purposes with their evidence, and the scores of the rest."""
+"""What the sub-task search writes down: purposes with their evidence, and all scores."""
 
 from __future__ import annotations
 

@@ -58,41 +58,51 @@ class Search:
             for layer in range(self._engine.config.layers)
             for row in rows_that_matter(self._engine.config, layer)
         ]
-        for row, layer in places:
-            parts = [NodeSet((node,)) for node in parts_at(self._engine.config, row, layer)]
-            self._try(parts, self._digits_reached(row, layer))
-        for row, layer in places:
-            wanting = [k for k in self._digits_reached(row, layer) if self.missing_at(k)]
-            self._try_sets(row, layer, wanting)
+        nodes = [node for place in places for node in parts_at(self._engine.config, *place)]
+        self._try([NodeSet((node,)) for node in nodes], range(self._digits + 1))
+        wanting = [k for k in range(self._digits + 1) if self.missing_at(k)]
+        heads = [
+            [node for node in nodes if node[:2] == place and node.head is not None]
+            for place in places
+        ]
+        whole = [NodeSet(tuple(row)) for row in heads if len(row) > 1]
+        self._try(whole, wanting)
+        pairs = [
+            NodeSet(pair)
+            for row in whole
+            if len(row.nodes) > 2 and self._does_anything(row, wanting)
+            for pair in combinations(row.nodes, 2)
+        ]
+        self._try(pairs, wanting)
 
-    def _try_sets(self, row: int, layer: int, digits: list[int]) -> None:
-        """All heads of a row together; and in pairs, if all together they do anything at all."""
-        heads = [n for n in parts_at(self._engine.config, row, layer) if n.head is not None]
-        if len(heads) < 2 or not digits:
-            return
-        whole = NodeSet(tuple(heads))
-        self._try([whole], digits)
-        changed = (self._said[whole] != self._clean)[:, digits].any(1)
-        if len(heads) > 2 and changed.sum() >= LEAST_PAIRS:
-            self._try([NodeSet(pair) for pair in combinations(heads, 2)], digits)
+    def _does_anything(self, part: NodeSet, digits: Sequence[int]) -> bool:
+        """Whether patching a part changes answers enough for a hypothesis to be tested."""
+        if part not in self._said:
+            return False
+        changed = (self._said[part] != self._clean)[:, digits].any(1)
+        return bool(changed.sum() >= LEAST_PAIRS)
 
-    def _digits_reached(self, row: int, layer: int) -> list[int]:
-        """The answer digits that a change at this row can reach."""
+    def _digits_reached(self, part: NodeSet) -> list[int]:
+        """The answer digits that a change of this part can reach."""
         layout = self._engine.layout
-        last = layer == self._engine.config.layers - 1
-        rows = [row] if last else range(max(row, layout.first_row), layout.answer_rows.stop)
+        last = part.layer == self._engine.config.layers - 1
+        rows = (
+            [part.row] if last else range(max(part.row, layout.first_row), layout.answer_rows.stop)
+        )
         digits = [layout.answer_rows.stop - 1 - p for p in rows]
         return [k for k in digits if k <= self._digits]
 
     def _try(self, parts: Sequence[NodeSet], digits: Sequence[int]) -> None:
         """Run the base questions with each part taken from the sources, and judge the answers."""
-        if not digits:
+        reached = {part: [k for k in self._digits_reached(part) if k in digits] for part in parts}
+        parts = [part for part in parts if reached[part]]
+        if not parts:
             return
         changes = [part.patched(self._pairs.source) for part in parts]
         outcomes = self._engine.answers(self._pairs.base, changes, on_progress=self._on_progress)
         self._said |= dict(zip(parts, outcomes.predicted[:, :, ::-1], strict=True))
         for part in parts:
-            for k in digits:
+            for k in reached[part]:
                 self._judge(part, k)
 
     def _judge(self, part: NodeSet, k: int) -> None:

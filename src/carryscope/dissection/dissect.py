@@ -1,0 +1,123 @@
+"""Every experiment of the paper on one model, and those that settle what it leaves open.
+
+In: a model, and the metrics of its training if there are any. Out: `Dissection`. What an
+earlier call found with the same weights, seed and version is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+
+import msgspec
+import torch
+
+from carryscope.dissection.attention import study_attention
+from carryscope.dissection.engine import Engine
+from carryscope.dissection.findings import PARTS, Dissection, weights_hash
+from carryscope.dissection.first_digits import study_first_digits
+from carryscope.dissection.heads import study_heads
+from carryscope.dissection.keys import study_mlp
+from carryscope.dissection.nodes import study_nodes
+from carryscope.dissection.rows import study_rows
+from carryscope.dissection.samples import Samples
+from carryscope.dissection.story import training_story
+from carryscope.dissection.subtasks import study_subtasks
+from carryscope.model.transformer import Transformer, initialise
+from carryscope.training.losses import StepRecord
+from carryscope.version import __version__
+
+OnProgress = Callable[[int], object]
+
+Bar = Callable[[str], AbstractContextManager[OnProgress]]
+"""Given the name of a part, a context whose function hears how many answers were computed."""
+
+UNTRAINED_SEED = 0
+"""The weights of the untrained control: those a training with this seed starts from."""
+
+
+def dissect(
+    model: Transformer,
+    metrics: Sequence[StepRecord] = (),
+    *,
+    seed: int = 0,
+    parts: Sequence[str] = PARTS,
+    known: Dissection | None = None,
+    bar: Bar = lambda _: nullcontext(lambda _: None),
+) -> Iterator[Dissection]:
+    """Dissect a model part by part; after each part, all that is known so far."""
+    found = Dissection(
+        package_version=__version__,
+        weights_sha256=weights_hash(model),
+        seed=seed,
+        model=model.config,
+    )
+    if known is not None and _same_subject(known, found):
+        found = known
+    work = _Work(model, metrics, seed)
+    yield found
+    for part in _in_order(parts):
+        if getattr(found, part) is None and work.applies(part):
+            with bar(part) as on_progress:
+                finding = work.do(part, found, on_progress)
+            found = msgspec.structs.replace(found, **{part: finding})
+            yield found
+
+
+def _in_order(parts: Sequence[str]) -> list[str]:
+    """The parts in their order; heads are named by what they attend to, so attention comes too."""
+    needed = {*parts, "attention"} if "heads" in parts else {*parts}
+    return [part for part in PARTS if part in needed]
+
+
+def _same_subject(known: Dissection, found: Dissection) -> bool:
+    """Whether earlier findings are about the same weights, seed and code."""
+    fields = ("package_version", "weights_sha256", "seed")
+    return all(getattr(known, field) == getattr(found, field) for field in fields)
+
+
+class _Work:
+    """What the experiments need, made when first needed."""
+
+    def __init__(self, model: Transformer, metrics: Sequence[StepRecord], seed: int) -> None:
+        self._model, self._metrics = model, metrics
+        self._samples = Samples(model.config.digits, seed)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(self._model, self._samples.varied)
+
+    @cached_property
+    def _untrained(self) -> Engine:
+        generator = torch.Generator().manual_seed(UNTRAINED_SEED)
+        return Engine(initialise(Transformer(self._model.config), generator), self._samples.varied)
+
+    def applies(self, part: str) -> bool:
+        """Whether there is anything to study: an MLP, a training."""
+        absent = {"mlp": not self._model.config.d_mlp, "story": not self._metrics}
+        return not absent.get(part, False)
+
+    def do(self, part: str, found: Dissection, on_progress: OnProgress) -> object:
+        """One experiment."""
+        if part == "story":
+            layout = self._model.config.layout
+            return training_story(list(self._metrics), layout.digits, layout.answer_names)
+        engine, samples = self._engine, self._samples
+        if part == "attention":
+            return study_attention(engine, samples)
+        if part == "rows":
+            return study_rows(engine, samples, self._untrained, on_progress)
+        if part == "heads":
+            assert found.attention is not None
+            return study_heads(engine, samples, found.attention.heads, on_progress)
+        return _ALIKE[part](engine, samples, on_progress)
+
+
+_ALIKE: dict[str, Callable[[Engine, Samples, OnProgress], object]] = {
+    "nodes": study_nodes,
+    "subtasks": study_subtasks,
+    "mlp": study_mlp,
+    "first_digits": study_first_digits,
+}
+"""The experiments that need nothing but an engine and questions."""
