@@ -5,12 +5,13 @@ runs/<name>/
   model.safetensors    weights
   checkpoint/          what exact resume needs, while training goes on
   metrics.jsonl        one record per step
-  findings/*.json      one file per stage
+  findings/*.json      one file per stage, and the nodes in the format of the paper's authors
   README.md            the model's card
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,18 @@ from carryscope.model.config import FORMAT_VERSION
 from carryscope.model.files import CONFIG_FILE, check_free, check_version, load_model, save_weights
 from carryscope.model.transformer_lens import read_state_dict
 from carryscope.storage import only_writer, read_json, write_json
-from carryscope.training.checkpoint import read_metrics
+from carryscope.training.checkpoint import METRICS_FILE, read_metrics
 from carryscope.training.config import RunConfig
 from carryscope.training.losses import StepRecord
 from carryscope.training.summary import FINDING_FILE, TrainingSummary
 
 if TYPE_CHECKING:
+    from carryscope.dissection.asking import Answer
+    from carryscope.dissection.dissect import Bar
+    from carryscope.dissection.engine import Engine
+    from carryscope.dissection.findings import Dissection
     from carryscope.model.transformer import Transformer
+    from carryscope.report.figure import Figure
 
 SHIPPED = Path(__file__).parent / "shipped" / "fast-5"
 """The trained 5-digit, 3-head model that comes with the package."""
@@ -54,6 +60,81 @@ class Run:
     def training(self) -> TrainingSummary:
         """What the training came to."""
         return read_json(self.directory / FINDING_FILE, TrainingSummary)
+
+    def ask(self, question: str) -> Answer:
+        """The model's answer to a sum such as `445+555`, digit by digit."""
+        from carryscope.dissection.asking import answer
+
+        return answer(self.model(), question)
+
+    def engine(self, seed: int = 0) -> Engine:
+        """An engine for interventions on the model; means are over the questions of the seed."""
+        from carryscope.dissection.engine import Engine
+        from carryscope.dissection.samples import Samples
+
+        model = self.model()
+        return Engine(model, Samples(model.config.digits, seed).varied)
+
+    def dissect(
+        self,
+        only: str | Sequence[str] | None = None,
+        *,
+        seed: int | None = None,
+        again: bool = False,
+        bar: Bar | None = None,
+    ) -> Dissection:
+        """Dissect the model, or the parts of it named in `only`, and keep what is found.
+
+        What was found before is not made again, unless `again` is set. The seed is that of
+        the findings that are there, or 0.
+        """
+        from carryscope.dissection.dissect import dissect
+        from carryscope.dissection.exchange import write_exchange
+        from carryscope.dissection.findings import chosen_parts, read_dissection, write_dissection
+
+        parts = chosen_parts(only)
+        model = self.model()
+        trained = (self.directory / METRICS_FILE).exists()
+        with only_writer(self.directory):
+            known = read_dissection(self.directory) if self.dissected and not again else None
+            seed = (known.seed if known else 0) if seed is None else seed
+            bars = {} if bar is None else {"bar": bar}
+            metrics = self.metrics() if trained and "story" in parts else []
+            for found in dissect(model, metrics, seed=seed, parts=parts, known=known, **bars):
+                if found != known:
+                    write_dissection(found, self.directory)
+                    write_exchange(found, self.directory)
+        return found
+
+    @property
+    def dissected(self) -> bool:
+        """Whether there are findings of a dissection."""
+        from carryscope.dissection.findings import DISSECTION_FILE
+
+        return (self.directory / DISSECTION_FILE).exists()
+
+    def dissection(self) -> Dissection:
+        """What a dissection found."""
+        from carryscope.dissection.findings import read_dissection
+
+        return read_dissection(self.directory)
+
+    def figure(self, name: str) -> Figure:
+        """A figure of the findings, such as `staircase`; see `carryscope.report`."""
+        from carryscope.report.dissection_figures import figure
+
+        return figure(name, self.dissection())
+
+    def attention_figure(self, question: str) -> Figure:
+        """Where every head looks, at every row, for one question."""
+        from carryscope.dissection.attention import pattern
+        from carryscope.report.dissection_figures import one_pattern
+        from carryscope.task.questions import parse_question
+
+        layout = self.config.model.layout
+        asked = parse_question(question, layout.digits)
+        text = layout.text(layout.encode(asked)[0])
+        return one_pattern(pattern(self.model(), asked), text, layout)
 
 
 def import_model(source: Path, directory: Path) -> Run:

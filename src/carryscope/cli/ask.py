@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 from cyclopts import Parameter
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -14,49 +13,11 @@ from carryscope.cli.console import print_json, screen
 from carryscope.errors import CallError
 
 if TYPE_CHECKING:
+    from carryscope.dissection.asking import Digit, Look
     from carryscope.model.transformer import Transformer
-    from carryscope.task.questions import Questions
-
-MOST_POSITIONS = 2
-"""How many of the tokens a head attends to are named: a head reads a pair of digits."""
-
 
 ANSWER_WIDTH, LOOK_WIDTH = 40, 13
 """Characters that the table of digits takes, and each head beside it."""
-
-
-class Look(msgspec.Struct, frozen=True):
-    """Where one head looks while an answer digit is computed."""
-
-    layer: int
-    head: int
-    positions: dict[str, float]
-    """The positions it attends to most, with their share of its attention."""
-
-
-class Digit(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer token."""
-
-    name: str
-    truth: str
-    predicted: str
-    probability: float
-    """Of the token the model chose."""
-    task: str | None
-    """BA, UC1 or US9; none for a sign."""
-    look_ahead: int | None
-    carrying: bool | None
-    attention: list[Look]
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's answer to one question, free-running."""
-
-    question: str
-    truth: str
-    answer: str
-    correct: bool
-    digits: list[Digit]
 
 
 def ask(*words: Annotated[str, Parameter(allow_leading_hyphen=True)], json: bool = False) -> None:
@@ -75,6 +36,7 @@ def ask(*words: Annotated[str, Parameter(allow_leading_hyphen=True)], json: bool
     json
         Print the answer as JSON.
     """
+    from carryscope.dissection.asking import answer
     from carryscope.runs import SHIPPED, Run
 
     _check_words(words)
@@ -99,67 +61,10 @@ def _check_words(words: tuple[str, ...]) -> None:
         raise CallError(f'The run comes first: carryscope ask RUN "{words[0]}".')
 
 
-def answer(model: Transformer, text: str) -> Answer:
-    """The model's answer to what a person typed."""
-    from carryscope.model.prediction import predict
-    from carryscope.task.columns import Columns, Task
-    from carryscope.task.questions import parse_question
-
-    layout = model.config.layout
-    question = parse_question(text, layout.digits)
-    given = predict(model, question, free_running=True)
-    columns = Columns.of(question)
-    looks = _attention(model, question, given.predicted)
-    digits = []
-    for place, name in enumerate(layout.answer_names):
-        k = layout.answer_length - 1 - place
-        is_digit = k <= layout.digits
-        digits.append(
-            Digit(
-                name=name,
-                truth=layout.symbols[given.truth[0, place]],
-                predicted=layout.symbols[given.predicted[0, place]],
-                probability=float(given.probability[0, place]),
-                task=Task(int(columns.task[0, k])).name if is_digit else None,
-                look_ahead=int(columns.look_ahead[0, k]) if is_digit else None,
-                carrying=bool(columns.carrying[0, k]) if is_digit else None,
-                attention=looks[place],
-            )
-        )
-    return Answer(
-        question=question.texts()[0],
-        truth=layout.text(given.truth[0]),
-        answer=layout.text(given.predicted[0]),
-        correct=bool(given.correct[0]),
-        digits=digits,
-    )
-
-
-def _attention(model: Transformer, question: Questions, predicted: object) -> list[list[Look]]:
-    """For each answer row, where each head looks while the model reads its own answer."""
-    import numpy as np
-    import torch
-
-    layout = model.config.layout
-    tokens = layout.encode(question)
-    layout.answer_part(tokens)[:] = np.asarray(predicted)
-    names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.config.layers)]
-    with torch.inference_mode():
-        _, cache = model.run_with_cache(torch.from_numpy(tokens), names)
-    rows = []
-    for row in layout.answer_rows:
-        looks = []
-        for layer, name in enumerate(names):
-            for head, pattern in enumerate(cache[name][0, :, row]):
-                most = sorted(pattern.topk(MOST_POSITIONS).indices.tolist())
-                positions = {layout.position_names[at]: float(pattern[at]) for at in most}
-                looks.append(Look(layer, head, positions))
-        rows.append(looks)
-    return rows
-
-
 def show_answer(model: Transformer, text: str) -> None:
     """The answer as a table for a person, and beside it, or below where it is narrow, the looks."""
+    from carryscope.dissection.asking import answer
+
     given = answer(model, text)
     mark = "[green]right[/]" if given.correct else f"[red]wrong[/], it is {given.truth}"
     digits = _table(("", "says", "truth", "sure", "task", "nines"))

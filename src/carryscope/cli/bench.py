@@ -48,8 +48,8 @@ def bench(*, peer: Path = PEER, seeds: int = 3, rounds: int = 20, json: bool = F
 
 def _measure(python: Path, seeds: int, rounds: int) -> list[Measure]:
     from carryscope.benchmark import speed
+    from carryscope.model.process import keep_freed_memory
     from carryscope.runs import Run
-    from carryscope.training.memory import keep_freed_memory
     from carryscope.training.presets import preset
 
     keep_freed_memory()

@@ -19,6 +19,10 @@ COMMANDS = {
     "study": ("study:study", "Train a model and look at what it learnt: the place to start."),
     "train": ("train:train", "Train a model, or go on with a training that was stopped."),
     "ask": ("ask:ask", "Ask a model a sum and see each digit of its answer."),
+    "dissect": (
+        "dissect:dissect",
+        "Find out how a model adds: what each part of it carries.",
+    ),
     "presets": ("train:presets", "List the training recipes."),
     "sites": ("exchange:sites", "List the places in a model that can be read or changed."),
     "import": ("exchange:import_", "Make a run from a TransformerLens state dict."),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from carryscope.cli.ask import show_answer
 from carryscope.cli.console import log, print_json, print_plain, program
+from carryscope.cli.dissect import dissect_with_progress, show_dissection
 from carryscope.cli.train import show_summary, train_with_progress, wanted_config
 
 EXAMPLE = "445+555"
@@ -22,7 +23,8 @@ def study(
 ) -> None:
     """Train a model and look at what it learnt: the place to start.
 
-    A second call picks up whatever is there already.
+    Trains, dissects, and asks the model one hard sum. A second call picks up whatever is
+    there already.
 
     Parameters
     ----------
@@ -41,12 +43,16 @@ def study(
     summary = train_with_progress(
         config, out, threads=threads, again=f"{program()} study --out {where}"
     )
-    if json:
-        print_json(summary)
-        return
     from carryscope.runs import Run
 
+    run = Run(out)
+    log.print(f"Dissecting the model in {out}", markup=False)
+    dissection = dissect_with_progress(run, threads=threads)
+    if json:
+        print_json({"training": summary, "dissection": dissection})
+        return
     show_summary(summary, out)
+    show_dissection(dissection)
     question = EXAMPLE if config.model.digits >= len(EXAMPLE.partition("+")[0]) else "9+9"
-    show_answer(Run(out).model(), question)
+    show_answer(run.model(), question)
     print_plain(f'Ask it anything: {program()} ask {where} "{question}"')

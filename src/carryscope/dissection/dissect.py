@@ -16,22 +16,27 @@ import torch
 from carryscope.dissection.attention import study_attention
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.findings import PARTS, Dissection, weights_hash
-from carryscope.dissection.first_digits import study_first_digits
+from carryscope.dissection.first_digits import FRESH_QUESTIONS, study_first_digits
+from carryscope.dissection.first_digits import PAIRS as CARRY_PAIRS
 from carryscope.dissection.heads import study_heads
+from carryscope.dissection.interventions import all_nodes
+from carryscope.dissection.keys import QUESTIONS as KEY_QUESTIONS
 from carryscope.dissection.keys import study_mlp
 from carryscope.dissection.nodes import study_nodes
-from carryscope.dissection.rows import study_rows
-from carryscope.dissection.samples import Samples
+from carryscope.dissection.rows import EDGE_QUESTIONS, study_rows
+from carryscope.dissection.samples import PER_CLASS, Samples
 from carryscope.dissection.story import training_story
-from carryscope.dissection.subtasks import study_subtasks
+from carryscope.dissection.subtasks import PAIRS, study_subtasks
 from carryscope.model.transformer import Transformer, initialise
+from carryscope.task.columns import QuestionClass
 from carryscope.training.losses import StepRecord
 from carryscope.version import __version__
 
 OnProgress = Callable[[int], object]
 
-Bar = Callable[[str], AbstractContextManager[OnProgress]]
-"""Given the name of a part, a context whose function hears how many answers were computed."""
+Bar = Callable[[str, int], AbstractContextManager[OnProgress]]
+"""Given the name of a part and the answers it will compute, more or less, a context whose
+function hears how many were computed."""
 
 UNTRAINED_SEED = 0
 """The weights of the untrained control: those a training with this seed starts from."""
@@ -44,7 +49,7 @@ def dissect(
     seed: int = 0,
     parts: Sequence[str] = PARTS,
     known: Dissection | None = None,
-    bar: Bar = lambda _: nullcontext(lambda _: None),
+    bar: Bar = lambda _, __: nullcontext(lambda _: None),
 ) -> Iterator[Dissection]:
     """Dissect a model part by part; after each part, all that is known so far."""
     found = Dissection(
@@ -59,7 +64,7 @@ def dissect(
     yield found
     for part in _in_order(parts):
         if getattr(found, part) is None and work.applies(part):
-            with bar(part) as on_progress:
+            with bar(part, work.expected(part)) as on_progress:
                 finding = work.do(part, found, on_progress)
             found = msgspec.structs.replace(found, **{part: finding})
             yield found
@@ -97,6 +102,26 @@ class _Work:
         """Whether there is anything to study: an MLP, a training."""
         absent = {"mlp": not self._model.config.d_mlp, "story": not self._metrics}
         return not absent.get(part, False)
+
+    def expected(self, part: str) -> int:
+        """How many answers a part computes: questions, times ways to change them.
+
+        The sub-task search goes on to sets of heads if single ones do not do, which comes on
+        top.
+        """
+        config, samples = self._model.config, self._samples
+        layout, layers, varied = config.layout, config.layers, len(samples.varied)
+        edges = sum(row + 1 for row in layout.answer_rows) + 2 * (layout.first_row + 1)
+        depths = sum(range(max(1, config.digits - 2), config.digits + 1))
+        expected = {
+            "rows": 2 * layers * (2 * config.context * varied + edges * EDGE_QUESTIONS),
+            "heads": 2 * layers * config.heads * len(QuestionClass) * PER_CLASS,
+            "nodes": len(all_nodes(config)) * varied,
+            "subtasks": len(all_nodes(config)) * PAIRS,
+            "mlp": 2 * KEY_QUESTIONS * (config.digits + 1),
+            "first_digits": 3 * depths * CARRY_PAIRS + FRESH_QUESTIONS,
+        }
+        return expected.get(part, 0)
 
     def do(self, part: str, found: Dissection, on_progress: OnProgress) -> object:
         """One experiment."""

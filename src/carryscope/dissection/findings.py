@@ -7,6 +7,7 @@ another seed or another version of carryscope is not taken for what would be fou
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -62,11 +63,11 @@ PARTS = ("attention", "rows", "heads", "nodes", "subtasks", "mlp", "first_digits
 """The parts of a dissection, in the order in which they are made."""
 
 
-def chosen_parts(only: str | None) -> tuple[str, ...]:
+def chosen_parts(only: str | Sequence[str] | None) -> tuple[str, ...]:
     """The parts that a person named, such as `attention,nodes`; all of them by default."""
     if only is None:
         return PARTS
-    named = [name.strip() for name in only.split(",")]
+    named = [name.strip() for name in only.split(",")] if isinstance(only, str) else list(only)
     for name in named:
         if name not in PARTS:
             raise CallError(f"A dissection has the parts {', '.join(PARTS)}. Got '{name}'.")

@@ -239,7 +239,6 @@ def _told(rule: Rule) -> str:
             f", or, if column {k} sums to 9, from the token A{k + 1} "
             f"({rule.by_token.count:,} of {rule.by_token.of:,})"
         )
-    beyond = (
-        f"; where neither decides, {rule.beyond.estimate:.1%} are right" if rule.beyond.of else ""
-    )
-    return f"{told}{beyond}."
+    if rule.beyond.of:
+        told += f"; elsewhere {rule.beyond.count:,} of {rule.beyond.of:,} are right"
+    return f"{told}."

@@ -56,12 +56,14 @@ class SubtasksFinding(msgspec.Struct, frozen=True, kw_only=True):
     statement: str
 
     def purpose_of(self, node: str) -> str:
-        """A cell of the purpose map: what a node does, alone or with others, or `??`."""
-        row, layer, part = node.split(".")
-        found = [
-            f"{p.digit}.{p.variable}"
+        """A cell of the purpose map: what a node carries; if only with others, so; or `??`."""
+        alone = [f"{p.digit}.{p.variable}" for p in self.purposes if p.node == node]
+        if alone:
+            return " ".join(alone)
+        place, _, part = node.rpartition(".")
+        shared = [
+            f"{p.digit}.{p.variable} with {'+'.join(f'H{h}' for h in p.heads if f'H{h}' != part)}"
             for p in self.purposes
-            if f"P{p.row}" == row and f"L{p.layer}" == layer
-            if (part == "MLP" and not p.heads) or part in [f"H{head}" for head in p.heads]
+            if p.node.startswith(f"{place}.") and part in [f"H{head}" for head in p.heads]
         ]
-        return " ".join(found) or "??"
+        return " ".join(shared) or "??"

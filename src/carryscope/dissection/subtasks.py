@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from carryscope.dissection.attention import role_name
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.hypotheses import Pairs
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
@@ -52,8 +53,21 @@ def study_subtasks(
 
 
 def _statement(purposes: list[Purpose], missing: list[str]) -> str:
+    """What each part carries, digits together that it does the same for."""
     if not purposes:
         return "No part of the model was found to carry any sub-task."
-    told = [f"{p.node} {p.digit}.{p.variable} {p.follows.estimate:.0%}" for p in purposes]
+    parts: dict[str, dict[str, list[str]]] = {}
+    for p in purposes:
+        part = p.node.partition(".")[2]
+        below = int(p.digit[1:]) - p.column
+        parts.setdefault(part, {}).setdefault(f"{p.kind} {_place(below)}", []).append(p.digit)
+    told = [
+        f"{part}: " + ", ".join(f"{what} for {' '.join(at)}" for what, at in carried.items())
+        for part, carried in sorted(parts.items())
+    ]
     rest = f" Not found: {'; '.join(missing)}." if missing else ""
-    return f"Found: {'; '.join(told)}.{rest}"
+    return f"{'. '.join(told)}.{rest}"
+
+
+def _place(below: int) -> str:
+    return "of its own column" if below == 0 else role_name(below)

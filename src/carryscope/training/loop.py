@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-
 from carryscope.errors import CallError, WorkError
 from carryscope.model.files import (
     CONFIG_FILE,
@@ -24,6 +22,7 @@ from carryscope.model.files import (
     save_weights,
 )
 from carryscope.model.prediction import predict
+from carryscope.model.process import keep_freed_memory, use_threads
 from carryscope.storage import only_writer, read_json, write_json
 from carryscope.training.checkpoint import (
     CHECKPOINT_FILE,
@@ -35,7 +34,6 @@ from carryscope.training.checkpoint import (
 from carryscope.training.config import CHECKPOINT_SECONDS, RunConfig, differences
 from carryscope.training.data import held_out_questions
 from carryscope.training.losses import StepRecord
-from carryscope.training.memory import keep_freed_memory
 from carryscope.training.summary import FINDING_FILE, TrainingSummary, summarise, write_summary
 from carryscope.training.trainer import Trainer
 
@@ -64,12 +62,10 @@ def train(
     A checkpoint is written every `checkpoint_every` seconds. `on_step` hears of every step;
     `should_stop` is asked after each one. A finished run is not trained again.
     """
-    if threads is not None and threads < 1:
-        raise CallError(f"threads must be at least 1. Got {threads}.")
     if checkpoint_every < 0:
         raise CallError(f"checkpoint_every must be at least 0. Got {checkpoint_every}.")
     keep_freed_memory()
-    torch.set_num_threads(threads or torch.get_num_threads())
+    use_threads(threads)
     with only_writer(directory):
         _claim(config, directory)
         if is_finished(directory) and _met(directory, until_loss, config):

@@ -1,0 +1,182 @@
+"""`carryscope dissect`: how a model adds, by every experiment of the paper and some more."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from carryscope.cli.console import log, print_json, print_plain, program, screen, stop_on_signal
+from carryscope.errors import WorkError
+
+if TYPE_CHECKING:
+    from carryscope.dissection.findings import Dissection
+    from carryscope.runs import Run
+
+
+def dissect(
+    run: Path,
+    /,
+    *,
+    only: str | None = None,
+    seed: int | None = None,
+    again: bool = False,
+    threads: int | None = None,
+    json: bool = False,
+) -> None:
+    """Find out how a model adds: what each part of it carries.
+
+    Writes findings/dissection.json in the run, and the nodes in the format of the paper's
+    authors (behaviors.json, features.json). What was found before is kept; an interrupted
+    call goes on where it stopped.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    only
+        Parts to do, with commas: attention, rows, heads, nodes, subtasks, mlp, first_digits,
+        story. Default: all of them.
+    seed
+        Seed of the questions that are asked. Default: that of the findings there are, or 0.
+    again
+        Do it all again, even what was found before.
+    threads
+        Processor threads. Default: all cores; fewer are faster if others use them too.
+    json
+        Print the findings as JSON.
+    """
+    from carryscope.runs import Run
+
+    found = dissect_with_progress(Run(run), only=only, seed=seed, again=again, threads=threads)
+    if json:
+        print_json(found)
+    else:
+        show_dissection(found)
+        print_plain(run / "findings" / "dissection.json")
+
+
+def dissect_with_progress(
+    run: Run,
+    *,
+    only: str | None = None,
+    seed: int | None = None,
+    again: bool = False,
+    threads: int | None = None,
+) -> Dissection:
+    """Dissect with a bar for each part; Ctrl-C keeps the parts that are done."""
+    from carryscope.model.process import keep_freed_memory, use_threads
+
+    use_threads(threads)
+    keep_freed_memory()
+    with stop_on_signal() as stopped:
+
+        @contextlib.contextmanager
+        def bar(part: str, answers: int) -> Iterator[Callable[[int], object]]:
+            with _bar(part, answers) as advance:
+
+                def on_progress(count: int) -> None:
+                    advance(count)
+                    if stopped():
+                        where = shlex.quote(str(run.directory))
+                        raise WorkError(
+                            "Stopped. The parts that were done are kept. "
+                            f"Go on with: {program()} dissect {where}"
+                        )
+
+                yield on_progress
+
+        return run.dissect(only, seed=seed, again=again, bar=bar)
+
+
+@contextlib.contextmanager
+def _bar(part: str, answers: int) -> Iterator[Callable[[int], object]]:
+    """A bar on a terminal, one log line per part elsewhere."""
+    name = part.replace("_", " ")
+    if not log.is_terminal:
+        log.print(f"dissecting: {name} ({answers:,} answers)", markup=False, soft_wrap=True)
+    columns = (
+        TextColumn("{task.description:<12}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("answers"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=log, disable=not log.is_terminal) as progress:
+        task = progress.add_task(name, total=answers or None)
+
+        def advance(count: int) -> None:
+            progress.advance(task, count)
+            done = progress.tasks[task]
+            if done.total is not None and done.completed > done.total:
+                progress.update(task, total=done.completed)
+
+        yield advance
+        progress.update(task, total=progress.tasks[task].completed or 1)
+        progress.update(task, completed=progress.tasks[task].total)
+
+
+def show_dissection(found: Dissection) -> None:
+    """The findings for a person: the node maps as one table, then a sentence for each part."""
+    if found.nodes:
+        screen.print(_node_table(found))
+    if found.mlp:
+        screen.print(_key_table(found))
+    for part, statement in found.statements().items():
+        screen.print(f"[bold]{part.replace('_', ' ')}[/]  {statement}\n", highlight=False)
+
+
+def _node_table(found: Dissection) -> Table:
+    """One line per row of the model, one column per part: purpose, and share that fails."""
+    assert found.nodes is not None
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.title = "What each node carries, and the share of questions that fail without it"
+    table.add_column("row", no_wrap=True)
+    table.add_column("for", no_wrap=True)
+    layout = found.model.layout
+    predicts = dict(zip(layout.answer_rows, layout.answer_names, strict=True))
+    parts = sorted({(node.layer, node.head is None, node.head or 0) for node in found.nodes.nodes})
+    for layer, is_mlp, head in parts:
+        name = "MLP" if is_mlp else f"H{head}"
+        table.add_column(f"L{layer} {name}" if found.model.layers > 1 else name)
+    cells = {(n.row, (n.layer, n.head is None, n.head or 0)): n for n in found.nodes.nodes}
+    last = found.model.layers - 1
+    for row in sorted({node.row for node in found.nodes.nodes}):
+        line = []
+        for part in parts:
+            node = cells.get((row, part))
+            if node is None or not node.useful:
+                line.append("[dim]unused[/]")
+                continue
+            purpose = found.subtasks.purpose_of(node.node) if found.subtasks else ""
+            if node.layer == last:  # its only digit stands at the start of the line
+                purpose = purpose.replace(f"{predicts[row]}.", "")
+            line.append(f"{purpose} [dim]{node.fails.estimate:.0%}[/]".strip())
+        table.add_row(f"P{row} {layout.position_names[row]}", predicts.get(row, ""), *line)
+    return table
+
+
+def _key_table(found: Dissection) -> Table:
+    """The paper's 60 keys, digit by digit."""
+    assert found.mlp is not None
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.title = "The MLP's keys: attention output swapped between questions"
+    told = ("digit", "keys", "same key: stays", "other key: follows", "told apart", "no MLP")
+    for column in told:
+        table.add_column(column, justify="right", no_wrap=True)
+    for test in found.mlp.digits:
+        table.add_row(
+            test.digit,
+            str(test.keys),
+            f"{test.kept.estimate:.1%}",
+            f"{test.follows.estimate:.1%}",
+            f"{test.groups_out} of {test.keys}",
+            f"{test.without_mlp['mean'].estimate:.0%} right",
+        )
+    return table

@@ -1,0 +1,1 @@
+"""Findings made visible: figures that need no browser and no network."""

@@ -1,0 +1,43 @@
+"""All figures of a dissection by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from carryscope.dissection.findings import Dissection
+from carryscope.report.charts import carry_depths, heads_by_class, key_swaps, rows_table_figure
+from carryscope.report.figure import Figure
+from carryscope.report.maps import edges, one_pattern, staircase
+from carryscope.report.node_maps import node_map
+from carryscope.report.training_figures import framework_graph, learning_curves
+
+__all__ = [
+    "FIGURES",
+    "carry_depths",
+    "edges",
+    "framework_graph",
+    "heads_by_class",
+    "key_swaps",
+    "learning_curves",
+    "node_map",
+    "one_pattern",
+    "rows_table_figure",
+    "staircase",
+]
+
+FIGURES: dict[str, Callable[[Dissection], Figure]] = {
+    "staircase": staircase,
+    "rows": rows_table_figure,
+    "edges": edges,
+    "heads": heads_by_class,
+    "nodes-fails": partial(node_map, quantity="fails"),
+    "nodes-impact": partial(node_map, quantity="impact"),
+    "nodes-attention": partial(node_map, quantity="attention"),
+    "nodes-purpose": partial(node_map, quantity="purpose"),
+    "keys": key_swaps,
+    "carries": carry_depths,
+    "learning": learning_curves,
+    "framework": lambda dissection: framework_graph(dissection.model.digits),
+}
+"""The figures that need nothing but a dissection, in the order in which they tell the story."""

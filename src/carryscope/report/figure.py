@@ -1,0 +1,105 @@
+"""A figure: a chart, its title, and the words that stand in for it where it cannot be seen.
+
+In: an altair chart. Out: SVG, PNG or PDF, rendered inside this process: no browser, no network.
+In a notebook a figure shows itself as SVG, whatever renderer altair is set to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from carryscope.errors import CallError
+from carryscope.storage import write_bytes
+
+AnyChart = alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
+
+PNG_SCALE = 2.0
+"""Pixels of a PNG for each unit of the drawing: sharp on a screen and in print."""
+
+SUBTITLE_WIDTH = 105
+"""Characters that fit on one line under the title of a figure 700 wide."""
+
+THEME: dict[str, Any] = {
+    "font": "DejaVu Sans, Verdana, sans-serif",
+    "aria": False,
+    "background": "white",
+    "view": {"stroke": "#bbbbbb"},
+    "title": {"anchor": "start", "fontSize": 14, "subtitleFontSize": 11, "offset": 10},
+    "axis": {"grid": False, "labelFontSize": 10, "titleFontSize": 11, "titleFontWeight": "normal"},
+    "legend": {"labelFontSize": 10, "titleFontSize": 11, "titleFontWeight": "normal"},
+}
+"""One look for all figures. The marks stay silent: the figure's own description is what a
+screen reader says, not a label for each of a thousand cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A chart that carries its own title and text alternative."""
+
+    chart: AnyChart
+    title: str
+    description: str
+    """What the figure shows, in words, for those who do not see it."""
+    subtitle: str = ""
+    """How to read it, in a line or two."""
+
+    def __post_init__(self) -> None:
+        lines = textwrap.wrap(self.subtitle, SUBTITLE_WIDTH)
+        title = alt.TitleParams(text=self.title, subtitle=lines)
+        chart = self.chart.properties(title=title, description=self.description)
+        object.__setattr__(self, "chart", chart.configure(**THEME))
+
+    def svg(self) -> str:
+        """The figure as SVG, its title and description inside."""
+        drawn = vl_convert.vegalite_to_svg(
+            self.chart.to_dict(), vl_version=_vega_lite(), allowed_base_urls=[]
+        )
+        head, _, rest = _with_own_ids(drawn).partition(">")
+        words = f"<title>{escape(self.title)}</title><desc>{escape(self.description)}</desc>"
+        label = f'role="img" aria-label="{escape(f"{self.title}. {self.description}")}"'
+        return f"{head} {label}>{words}{rest}"
+
+    def png(self) -> bytes:
+        """The figure as PNG."""
+        return vl_convert.svg_to_png(self.svg(), scale=PNG_SCALE)
+
+    def pdf(self) -> bytes:
+        """The figure as PDF."""
+        return vl_convert.svg_to_pdf(self.svg())
+
+    def save(self, path: Path | str) -> Path:
+        """Write the figure; the ending of the name says how: .svg, .png or .pdf."""
+        path = Path(path)
+        ways: dict[str, Callable[[], bytes]] = {
+            ".svg": lambda: self.svg().encode(),
+            ".png": self.png,
+            ".pdf": self.pdf,
+        }
+        if path.suffix.lower() not in ways:
+            raise CallError(f"A figure is saved as .svg, .png or .pdf. Got '{path.name}'.")
+        write_bytes(path, ways[path.suffix.lower()]())
+        return path
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"image/svg+xml": self.svg(), "text/plain": f"{self.title}. {self.description}"}
+
+
+def _vega_lite() -> str:
+    """The version of Vega-Lite that altair writes, as the renderer names it: v6.4.1 is 6.4."""
+    return ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+
+
+def _with_own_ids(svg: str) -> str:
+    """Ids that no other figure has: many figures may stand on one page, and each counts from 0."""
+    own = hashlib.sha256(svg.encode()).hexdigest()[:8]
+    return re.sub(r'(id="|url\(#)(gradient|clip)', rf"\1f{own}_\2", svg)

@@ -1,0 +1,191 @@
+"""Heat maps: the double staircase, one question's attention pattern, attention edges.
+
+In: findings, or the pattern of one question. Out: figures.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import altair as alt
+import numpy as np
+from jaxtyping import Float
+
+from carryscope.dissection.attention import AttentionFinding
+from carryscope.dissection.findings import Dissection
+from carryscope.dissection.rows import RowsFinding
+from carryscope.errors import CallError
+from carryscope.report.drawing import (
+    Record,
+    data,
+    head_name,
+    head_titles,
+    needed,
+    panel_size,
+    row_names,
+    shade,
+    sorted_axis,
+)
+from carryscope.report.figure import Figure
+from carryscope.task.questions import Array
+from carryscope.task.tokens import Format
+
+
+def staircase(dissection: Dissection) -> Figure:
+    """The double staircase: where each head looks at each answer row, on average."""
+    finding: AttentionFinding = needed(dissection, "attention")
+    layout, layers = dissection.model.layout, dissection.model.layers
+    mean, rows = _mean_pattern(finding), row_names(layout)
+    titles = head_titles(finding, layers)
+    side_by_side, cell = panel_size(dissection.model.heads, layout.context)
+    storeys = []
+    for layer in range(layers):
+        panels = [
+            _panel(
+                _visible(mean[layer, head], rows, layout.position_names, layout.first_row),
+                x=sorted_axis(
+                    alt.X, "token", layout.position_names, labelAngle=-90, labelOverlap=False
+                ),
+                y=_rows_axis(rows, labelled=head % side_by_side == 0),
+                size=(cell * layout.context, 16 * len(rows)),
+            ).properties(title=titles[layer, head])
+            for head in range(dissection.model.heads)
+        ]
+        storeys.append(alt.concat(*panels, columns=side_by_side, spacing=14))
+    return Figure(
+        alt.vconcat(*storeys, spacing=18),
+        "The double staircase",
+        f"Heat maps, one for each head: a row for each answer row, a column for each token, "
+        f"the darker the more attention. {finding.statement}",
+        f"Attention at each answer row, mean over {finding.questions:,} questions. A row reads "
+        "the token before the arrow and predicts the one after it.",
+    )
+
+
+def one_pattern(
+    pattern: Float[Array, "layer head row position"], tokens_text: str, layout: Format
+) -> Figure:
+    """The whole attention pattern of one question, every row, as the paper draws it."""
+    if len(tokens_text) != layout.context or pattern.shape[2:] != (layout.context, layout.context):
+        raise CallError(
+            f"A pattern of this format has {layout.context} tokens. "
+            f"Got {len(tokens_text)} and an array of shape {pattern.shape}."
+        )
+    layers, heads = pattern.shape[:2]
+    places = list(range(layout.context))
+    side_by_side, cell = panel_size(heads, layout.context)
+    # Tokens repeat, so places are the axis and tokens its labels; JSON makes a safe literal.
+    tokens: dict[str, Any] = {"labelExpr": f"{json.dumps(list(tokens_text))}[datum.value]"}
+    tokens |= {"labelAngle": 0, "labelOverlap": False, "ticks": False, "labelPadding": 3}
+    storeys = []
+    for layer in range(layers):
+        panels = [
+            _panel(
+                _visible(pattern[layer, head], places, places, 0),
+                x=alt.X("token:O", title=None, axis=alt.Axis(**tokens)),
+                y=alt.Y("row:O", title=None, axis=alt.Axis(**tokens)),
+                size=(cell * layout.context, cell * layout.context),
+            ).properties(title=head_name(layer, head, layers))
+            for head in range(heads)
+        ]
+        storeys.append(alt.concat(*panels, columns=side_by_side, spacing=14))
+    return Figure(
+        alt.vconcat(*storeys, spacing=18),
+        f"The attention pattern of {tokens_text}",
+        f"Triangular heat maps, one for each of {heads} heads in {layers} layers: rows are the "
+        f"tokens of {tokens_text} as they come in, columns the tokens attended to, the darker "
+        f"the more attention. {_most_attended(pattern, layout)}",
+        "Time runs downwards: each row sees one token more. From the row of '=' on, each row "
+        "predicts the next answer token.",
+    )
+
+
+def edges(dissection: Dissection) -> Figure:
+    """Which tokens each answer digit needs to see: answers that change when an edge is cut."""
+    finding: RowsFinding = needed(dissection, "rows")
+    subjects = {"this model": finding}
+    if finding.untrained:
+        subjects["untrained, of the same shape"] = finding.untrained
+    layout, layers = dissection.model.layout, dissection.model.layers
+    side_by_side, cell = panel_size(len(subjects), layout.context, most=22)
+    storeys = []
+    for layer in range(layers):
+        block = f"block {layer}, " if layers > 1 else ""
+        panels = [
+            _panel(
+                [
+                    {
+                        "row": edge.answer,
+                        "token": edge.token,
+                        "share": round(edge.flipped.estimate, 4),
+                    }
+                    for edge in rows.edges
+                    if edge.layer == layer
+                ],
+                x=sorted_axis(
+                    alt.X, "token", layout.position_names, labelAngle=-90, labelOverlap=False
+                ),
+                y=sorted_axis(alt.Y, "row", layout.answer_names),
+                size=(cell * layout.context, 16 * layout.answer_length),
+                legend="answers that change",
+            ).properties(title=f"{block}{name}")
+            for name, rows in subjects.items()
+        ]
+        storeys.append(alt.concat(*panels, columns=side_by_side, spacing=14))
+    return Figure(
+        alt.vconcat(*storeys, spacing=18),
+        "Attention edges that matter",
+        "Heat maps, a row for each answer digit and a column for each token: the darker, the "
+        f"more answers change when the digit's row no longer sees the token. {finding.statement}",
+        f"Share of {finding.edge_questions} answers that change when an answer row no longer "
+        "sees a token.",
+    )
+
+
+def _panel(
+    cells: list[Record],
+    *,
+    x: alt.X,
+    y: alt.Y,
+    size: tuple[float, float],
+    legend: str = "attention",
+) -> alt.Chart:
+    return (
+        alt.Chart(data(cells), width=size[0], height=size[1])
+        .mark_rect(stroke="#eeeeee", strokeWidth=0.5)
+        .encode(x=x, y=y, color=shade(legend))
+    )
+
+
+def _rows_axis(rows: list[str], *, labelled: bool) -> alt.Y:
+    axis: alt.Y = sorted_axis(alt.Y, "row", rows, labels=labelled, ticks=labelled)
+    return axis
+
+
+def _visible(
+    pattern: Float[Array, "row position"], rows: list[Any], tokens: list[Any], first_row: int
+) -> list[Record]:
+    """The cells that a row can see: none to the right of itself."""
+    return [
+        {"row": rows[row], "token": tokens[place], "share": round(float(pattern[row, place]), 4)}
+        for row, place in np.ndindex(*pattern.shape)
+        if place <= first_row + row
+    ]
+
+
+def _mean_pattern(finding: AttentionFinding) -> Float[Array, "layer head answer position"]:
+    """The mean over all questions, of whatever class."""
+    names = list(finding.patterns)
+    weights = [finding.questions_by_class[name] for name in names]
+    return np.average([np.array(finding.patterns[name]) for name in names], axis=0, weights=weights)
+
+
+def _most_attended(pattern: Float[Array, "layer head row position"], layout: Format) -> str:
+    """In words: the token each head attends to most, answer row by answer row."""
+    names = layout.position_names
+    told = []
+    for layer, head in np.ndindex(*pattern.shape[:2]):
+        tops = [names[int(pattern[layer, head, row].argmax())] for row in layout.answer_rows]
+        told.append(f"{head_name(layer, head, len(pattern))} {' '.join(tops)}")
+    return f"Attended to most from '=' on: {'; '.join(told)}."
