@@ -31,6 +31,7 @@ bench: .venv/installed $(PEER)/installed  ## Measure speed, side by side with Tr
 shipped-model: .venv/installed  ## Make the model that comes with the package, anew
 	rm -rf src/carryscope/shipped/fast-5
 	$(BIN)/carryscope train --preset fast-5 --out src/carryscope/shipped/fast-5
+	$(BIN)/carryscope dissect src/carryscope/shipped/fast-5
 	rm -f src/carryscope/shipped/fast-5/.lock
 
 clean:  ## Remove environments and caches; runs stay

@@ -3,6 +3,7 @@
 import pytest
 
 import carryscope
+from carryscope.dissection.dissect import dissect
 from carryscope.model.prediction import predict
 from carryscope.runs import SHIPPED
 from carryscope.training.data import held_out_questions
@@ -44,3 +45,51 @@ def test_it_adds_simple_sums_and_fails_at_cascades_as_the_paper_found(run):
     exam = run.training().curated_correct
     assert exam["simple US9"].estimate > 0.9
     assert exam["cascade US9"].high < 0.9
+
+
+@pytest.fixture(scope="module")
+def fresh(model):
+    """Some of the dissection, made anew."""
+    *_, found = dissect(model, parts=["attention", "heads", "first_digits"])
+    return found
+
+
+def test_it_has_the_double_staircase(fresh):
+    assert fresh.attention.staircase == "present"
+    roles = {head.role for head in fresh.attention.heads}
+    assert roles == {"own column", "one below", "two below"}
+    on_steps = [r for r in fresh.attention.readings if r.column is not None]
+    assert all(reading.balance > 0.5 for reading in on_steps), "both numbers are read: a double one"
+
+
+def test_its_own_column_head_is_its_base_add_head(fresh):
+    assert fresh.heads.base_add_role == "own column"
+
+
+def test_it_handles_simple_us9_and_not_cascades(fresh):
+    whole = {e.question_class: e.correct for e in fresh.heads.effects if e.how is None}
+    assert whole["simple US9"].low > 0.9
+    assert whole["cascade US9"].high < 0.8
+
+
+def test_its_first_digit_looks_further_and_the_second_reads_the_first(fresh):
+    a5, a4, a3 = fresh.first_digits.rules
+    assert (a5.reach, a4.reach, a3.reach) == (3, 2, 2)
+    assert (a4.reads_token, a3.reads_token) == (True, False)
+    assert a4.by_token.low > 0.98
+
+
+def test_its_findings_are_about_its_weights_and_of_this_version(run, fresh):
+    kept = run.dissection()
+    assert kept.weights_sha256 == fresh.weights_sha256
+    assert kept.package_version == fresh.package_version
+    assert [h.role for h in kept.attention.heads] == [h.role for h in fresh.attention.heads]
+    assert kept.heads.base_add_head == fresh.heads.base_add_head
+
+
+def test_every_sub_task_of_algorithm_1_was_found_in_it(run):
+    subtasks = run.dissection().subtasks
+    assert subtasks.missing == []
+    assert subtasks.purpose_of("P13.L0.H0") == "A3.BA(3)"
+    assert subtasks.purpose_of("P13.L0.H1") == "A3.state(2)"
+    assert subtasks.purpose_of("P13.L0.H2") == "A3.MC1(1)"

@@ -93,6 +93,8 @@ class Run:
         from carryscope.dissection.findings import chosen_parts, read_dissection, write_dissection
 
         parts = chosen_parts(only)
+        if seed is not None and seed < 0:
+            raise CallError(f"seed must be at least 0. Got {seed}.")
         model = self.model()
         trained = (self.directory / METRICS_FILE).exists()
         with only_writer(self.directory):

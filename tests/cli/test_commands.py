@@ -55,6 +55,8 @@ def test_every_command_explains_itself(command, capsys):
         (["ask"], 2, 'Call it as: carryscope ask [RUN] "445+555". Got 0 arguments.'),
         (["ask", "nowhere", "1+1"], 2, "No run at nowhere"),
         (["sites", "nowhere"], 2, "No run at nowhere"),
+        (["dissect", "nowhere"], 2, "No run at nowhere"),
+        (["dissect"], 2, "RUN"),
         (["export", "nowhere"], 2, "No run at nowhere"),
         (["import", "nothing.pth", "--out", "x"], 2, "Cannot read nothing.pth"),
         (["train"], 2, "out"),
@@ -171,7 +173,37 @@ def test_study_trains_and_ends_with_an_example(capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(PRESETS, "tiny", quick)
     assert run(["study", "--preset", "tiny"]) == 0
     told = capsys.readouterr().out
+    assert "What each node carries" in told
     assert "9+9 =" in told
     assert "carryscope ask runs/study" in told
     assert run(["study", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["steps"] == 20
+    told = json.loads(capsys.readouterr().out)
+    assert told["training"]["steps"] == 20
+    assert told["dissection"]["subtasks"]["pairs"] == 2000
+
+
+def test_dissect_shows_what_each_node_carries_and_ends_with_the_path(capsys, tiny_run):
+    assert run(["dissect", str(tiny_run), "--only", "nodes,subtasks", "--threads", "1"]) == 0
+    told = capsys.readouterr()
+    assert "What each node carries" in told.out
+    assert told.out.rstrip().endswith("dissection.json")
+    assert "dissecting: nodes (" in told.err
+    assert run(["dissect", str(tiny_run), "--only", "nodes", "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["nodes"]["how"] == "mean"
+    assert "dissecting" not in told.err, "what is there is not made again"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "legs"], "has the parts attention, rows"),
+        (["--threads", "0"], "threads must be at least 1. Got 0."),
+        (["--seed", "-1"], "seed must be at least 0. Got -1."),
+    ],
+)
+def test_dissect_refuses_what_makes_no_sense(options, message, capsys, tiny_run):
+    assert run(["dissect", str(tiny_run), *options]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1

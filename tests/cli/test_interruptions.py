@@ -1,6 +1,7 @@
 """Real processes, really killed: what a user's run looks like afterwards."""
 
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -134,3 +135,21 @@ def test_a_full_disk_is_told_in_one_line_and_the_last_checkpoint_stays(tmp_path)
     assert "intact" in told
     assert checkpoint(directory).read_bytes() == good
     assert [path.name for path in checkpoint(directory).parent.iterdir()] == ["state.safetensors"]
+
+
+def test_an_interrupted_dissection_keeps_its_parts_and_says_how_to_go_on(whole, tmp_path):
+    directory = tmp_path / "run"
+    shutil.copytree(whole, directory)
+    command = [sys.executable, "-m", "carryscope", "dissect", str(directory), "--threads", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    findings = directory / "findings" / "dissection.json"
+    wait_for(lambda: findings.exists() and b'"readings"' in findings.read_bytes())
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate()
+    assert process.returncode == 1
+    last = told.strip().splitlines()[-1]
+    assert "The parts that were done are kept. Go on with:" in last
+    assert last.endswith(f"dissect {directory}")
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "dissecting: attention" not in ended.stderr
+    assert "dissecting: story" in ended.stderr

@@ -1,11 +1,11 @@
 """Nodes taken away on TransformerLens, as a process that waits for its turn.
 
 Runs in a Python that has TransformerLens 2.x and nothing of carryscope. Every line read from
-standard input is a list of passes, each a node by its number (none: every node in place) and
-the questions from one up to another:
+standard input is a list of passes, each a node by its number and the questions from one up to
+another:
 
-    [[0, 0, 1000]]                      the first node, all questions in one batch
-    [[0, 17, 18], [5, 3, 4]]            two nodes, one question each
+    [[0, 0, 1000]]              the first node, all questions in one batch
+    [[0, 17, 18], [5, 3, 4]]    two nodes, one question each
 
 The answer is the seconds the passes took, and for each question whether it was answered right.
 The means that nodes are replaced by are taken beforehand.
@@ -26,10 +26,15 @@ from torch import Tensor
 WEIGHTS_FILE, WORK_FILE = "weights.pth", "work.pt"
 """What carryscope leaves in the directory: a state dict; the config, tokens and nodes."""
 
+OnePass = Callable[[int, int, int], Tensor]
+
 
 def load(directory: Path) -> tuple[Any, dict[str, Any]]:
     """The model, and what is to be done with it."""
-    from transformer_lens import HookedTransformer, HookedTransformerConfig
+    from transformer_lens import (  # type: ignore[import-not-found]
+        HookedTransformer,
+        HookedTransformerConfig,
+    )
 
     work: dict[str, Any] = torch.load(directory / WORK_FILE, weights_only=True)
     model = HookedTransformer(HookedTransformerConfig(**work["config"], device="cpu"))
@@ -50,7 +55,7 @@ def ablation(mean: Tensor, row: int, head: int | None) -> Callable[[Tensor, Any]
     return replace
 
 
-def make_pass(model: Any, work: dict[str, Any]) -> Callable[[int | None, int, int], Tensor]:
+def make_pass(model: Any, work: dict[str, Any]) -> OnePass:
     """One hooked pass: which of the questions are answered right without a node."""
     tokens, answer = work["tokens"], work["answer_length"]
     sites = sorted({site for site, _, _ in work["nodes"]})
@@ -58,28 +63,32 @@ def make_pass(model: Any, work: dict[str, Any]) -> Callable[[int | None, int, in
     means = {site: cache[site].mean(0) for site in sites}
     hooks = [[(site, ablation(means[site], row, head))] for site, row, head in work["nodes"]]
 
-    def right(node: int | None, first: int, last: int) -> Tensor:
-        some = tokens[first:last]
-        logits = model.run_with_hooks(some, fwd_hooks=[] if node is None else hooks[node])
-        said = logits[:, -answer - 1 : -1].argmax(-1)
+    def right(node: int, first: int, last: int) -> Tensor:
+        some: Tensor = tokens[first:last]
+        logits = model.run_with_hooks(some, fwd_hooks=hooks[node])
+        said: Tensor = logits[:, -answer - 1 : -1].argmax(-1)
         return (said == some[:, -answer:]).all(1)
 
     return right
 
 
+def reply_to(line: str, one_pass: OnePass) -> str:
+    """Make the passes of a line; the seconds they took and what was answered right."""
+    passes = json.loads(line)
+    began = time.perf_counter()
+    right = [one_pass(*which) for which in passes]
+    seconds = time.perf_counter() - began
+    return json.dumps({"seconds": seconds, "right": [some.tolist() for some in right]})
+
+
 def main() -> None:
-    """Answer each list of passes with the seconds they took and what was answered right."""
+    """Answer each list of passes on standard input."""
     threads, directory = sys.argv[1:]
     torch.set_num_threads(int(threads))
     torch.set_grad_enabled(False)
     one_pass = make_pass(*load(Path(directory)))
     for line in sys.stdin:
-        passes = json.loads(line)
-        began = time.perf_counter()
-        right = [one_pass(*which) for which in passes]
-        seconds = time.perf_counter() - began
-        reply = {"seconds": seconds, "right": [some.tolist() for some in right]}
-        sys.stdout.write(f"{json.dumps(reply)}\n")
+        sys.stdout.write(f"{reply_to(line, one_pass)}\n")
         sys.stdout.flush()
 
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 
@@ -77,48 +77,55 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def peer_steps(python: Path, threads: int) -> Iterator[Callable[[int], float]]:
-    """A function that makes so many TransformerLens steps and returns the seconds they took."""
+def peer_process(python: Path, script: str, *arguments: object) -> Iterator[Callable[[str], str]]:
+    """A function that says a line to a script run with TransformerLens and hears its answer."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"}
     process = subprocess.Popen(
-        [python, peer.__file__, str(threads)],
+        [python, script, *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env=environment,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
 
-    def take_turn(count: int) -> float:
+    def ask(line: str) -> str:
         assert process.stdin is not None
         assert process.stdout is not None
-        try:
-            process.stdin.write(f"{count}\n")
+        with suppress(BrokenPipeError):
+            process.stdin.write(f"{line}\n")
             process.stdin.flush()
-            return float(process.stdout.readline())
-        except (BrokenPipeError, ValueError) as error:
+        if not (answer := process.stdout.readline()):
             raise WorkError(
                 f"{python} cannot run TransformerLens 2.x; {python} -c 'import transformer_lens' "
                 "says why. `make bench` makes one that can."
-            ) from error
+            )
+        return answer
 
     try:
-        yield take_turn
+        yield ask
     finally:
         process.kill()
         process.wait()
 
 
-def in_turns(contestants: dict[str, Callable[[int], float]], rounds: int) -> dict[str, float]:
-    """Median seconds per step of each contestant, `TURN` steps each at a time."""
+@contextmanager
+def peer_steps(python: Path, threads: int) -> Iterator[Callable[[int], float]]:
+    """A function that makes so many TransformerLens steps and returns the seconds they took."""
+    with peer_process(python, peer.__file__, threads) as ask:
+        yield lambda count: float(ask(str(count)))
+
+
+def in_turns(
+    contestants: dict[str, Callable[[int], float]], rounds: int, *, turn: int = TURN
+) -> dict[str, float]:
+    """Median seconds per step of each contestant, `turn` steps each at a time."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for take_turn in contestants.values():
-        take_turn(TURN)  # once unmeasured: caches and clocks warm up
+        take_turn(turn)  # once unmeasured: caches and clocks warm up
     for _ in range(rounds):
         for name, take_turn in contestants.items():
-            seconds[name].append(take_turn(TURN) / TURN)
+            seconds[name].append(take_turn(turn) / turn)
     return {name: median(times) for name, times in seconds.items()}
 
 
@@ -239,13 +246,21 @@ def prediction_speed(model: Transformer, count: int) -> list[Measure]:
 
 _TRAIN_AND_TELL = """
 import sys
+from carryscope.benchmark.speed import high_water_mark
 from carryscope.cli.main import run
 ended = run(sys.argv[1:])
-with open("/proc/self/status") as status:
-    print(next(line for line in status if line.startswith("VmHWM")).split()[1], file=sys.stderr)
+print(high_water_mark(), file=sys.stderr)
 sys.exit(ended)
 """
-"""A child reads its own high-water mark: what the system keeps for its parent includes ours."""
+
+
+def high_water_mark() -> float:
+    """The most memory this process has had, in gigabytes.
+
+    A child reads its own mark: what the system keeps for its parent includes the parent's.
+    """
+    status = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1e9
 
 
 def peak_memory(preset: str, limit: float) -> Measure:
@@ -256,7 +271,7 @@ def peak_memory(preset: str, limit: float) -> Measure:
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
         raise WorkError(f"Training {preset} to measure its memory failed: {ended.stderr}")
-    gigabytes = 1024 * int(ended.stderr.split()[-1]) / 1e9
+    gigabytes = float(ended.stderr.split()[-1])
     return Measure.at_most(f"peak memory of training {preset}", gigabytes, limit, "GB")
 
 

@@ -71,6 +71,24 @@ def _measure(python: Path, seeds: int, rounds: int) -> list[Measure]:
         for name, limit in (("paper-5", 1.0), ("paper-15", 2.0)):
             rows.append(speed.peak_memory(name, limit))
             bar.advance(rest)
+    return rows + _measure_dissection(python)
+
+
+def _measure_dissection(python: Path) -> list[Measure]:
+    from carryscope.benchmark import dissection
+    from carryscope.benchmark.node_maps import node_map_speed
+    from carryscope.runs import Run
+
+    with Progress(console=log) as bar:
+        maps = bar.add_task("comparing node maps", total=1)
+        rows = node_map_speed(Run().model(), python)
+        bar.advance(maps)
+        whole = bar.add_task("whole dissections", total=1 + len(dissection.LONGER))
+        rows += dissection.shipped_rows()
+        bar.advance(whole)
+        for digits in dissection.LONGER:
+            rows += dissection.longer_rows(digits)
+            bar.advance(whole)
     return rows
 
 

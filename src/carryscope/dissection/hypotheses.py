@@ -9,7 +9,8 @@ is taken from the source and everything else from the base.
 
 A prediction counts only where it is *sure*: where Algorithm 1, reaching just far enough to
 see the variable, and exact addition give the same digit. Elsewhere a deeper cascade decides,
-which a one-layer model does not follow, and the pair would say nothing about the part.
+which a one-layer model does not follow, and the pair would say nothing about the part. Nor
+does it count where the model's own answer to the base is wrong.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Hypothesis(NamedTuple):
 def hypotheses_for(digit: int, digits: int) -> list[Hypothesis]:
     """Everything a part could carry that one answer digit depends on.
 
-    Where two cannot be told apart, the first, which says less, is the one to name.
+    Where two cannot be told apart and do as well, the first, which says less, is named.
     """
     own = [Hypothesis("BA", digit, digit)] if digit < digits else []
     kinds: tuple[Kind, ...] = ("MC1", "MS9", "state")
@@ -87,13 +88,20 @@ class Pairs:
         """The base's true answer digit."""
         return _answer(self._base, digit, self._base.carry_in[:, digit])
 
-    def predict(self, hypothesis: Hypothesis) -> Prediction:
-        """The digit that follows if the variable comes from the source and the rest does not."""
+    def predict(
+        self, hypothesis: Hypothesis, right: Bool[Array, " pair"] | None = None
+    ) -> Prediction:
+        """The digit that follows if the variable comes from the source and the rest does not.
+
+        `right` says where the model's own answer to the base is right. Elsewhere a pair is of
+        no use: an answer could land on the predicted digit with nothing patched at all.
+        """
         digit = hypothesis.digit
         value = self._value(hypothesis, reach=digit)
         own = self.own_digit(digit)
         shallow = _answer(self._base, digit, _carry(self._base, digit, ALGORITHM_1_REACH))
         sure = (value == self._value(hypothesis, reach=hypothesis.reach)) & (own == shallow)
+        sure = sure if right is None else sure & right
         return Prediction(value, sure, sure & (value != own))
 
     def _value(self, hypothesis: Hypothesis, reach: int) -> Int[Array, " pair"]:

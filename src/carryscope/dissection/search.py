@@ -43,11 +43,14 @@ class Search:
         self._engine, self._pairs, self._on_progress = engine, pairs, on_progress
         self._digits = engine.config.digits
         self._said: dict[NodeSet, Array] = {}
+        self._clean = engine.answers(pairs.base).predicted[0][:, ::-1]
         self._predictions: dict[int, dict[Hypothesis, Prediction]] = {
-            k: {h: pairs.predict(h) for h in hypotheses_for(k, self._digits)}
+            k: {
+                h: pairs.predict(h, right=self._clean[:, k] == pairs.own_digit(k))
+                for h in hypotheses_for(k, self._digits)
+            }
             for k in range(self._digits + 1)
         }
-        self._clean = engine.answers(pairs.base).predicted[0][:, ::-1]
         self.purposes: list[Purpose] = []
         self.scores: list[Scores] = []
 
@@ -62,23 +65,17 @@ class Search:
         self._try([NodeSet((node,)) for node in nodes], range(self._digits + 1))
         wanting = [k for k in range(self._digits + 1) if self.missing_at(k)]
         heads = [
-            [node for node in nodes if node[:2] == place and node.head is not None]
+            tuple(node for node in nodes if node[:2] == place and node.head is not None)
             for place in places
         ]
-        whole = [NodeSet(tuple(row)) for row in heads if len(row) > 1]
-        self._try(whole, wanting)
-        pairs = [
-            NodeSet(pair)
-            for row in whole
-            if len(row.nodes) > 2 and self._does_anything(row, wanting)
-            for pair in combinations(row.nodes, 2)
-        ]
-        self._try(pairs, wanting)
+        whole = [NodeSet(row) for row in heads if len(row) > 1]
+        whole = [row for row in self._run(whole, wanting) if self._does_anything(row, wanting)]
+        pairs = [NodeSet(pair) for row in whole for pair in combinations(row.nodes, 2)]
+        self._try([pair for pair in pairs if pair not in whole], wanting)
+        self._judge(whole, wanting)
 
     def _does_anything(self, part: NodeSet, digits: Sequence[int]) -> bool:
         """Whether patching a part changes answers enough for a hypothesis to be tested."""
-        if part not in self._said:
-            return False
         changed = (self._said[part] != self._clean)[:, digits].any(1)
         return bool(changed.sum() >= LEAST_PAIRS)
 
@@ -93,20 +90,27 @@ class Search:
         return [k for k in digits if k <= self._digits]
 
     def _try(self, parts: Sequence[NodeSet], digits: Sequence[int]) -> None:
-        """Run the base questions with each part taken from the sources, and judge the answers."""
-        reached = {part: [k for k in self._digits_reached(part) if k in digits] for part in parts}
-        parts = [part for part in parts if reached[part]]
-        if not parts:
-            return
-        changes = [part.patched(self._pairs.source) for part in parts]
-        outcomes = self._engine.answers(self._pairs.base, changes, on_progress=self._on_progress)
-        self._said |= dict(zip(parts, outcomes.predicted[:, :, ::-1], strict=True))
-        for part in parts:
-            for k in reached[part]:
-                self._judge(part, k)
+        self._judge(self._run(parts, digits), digits)
 
-    def _judge(self, part: NodeSet, k: int) -> None:
-        """Score every hypothesis about one digit; keep the first that beats all its controls."""
+    def _run(self, parts: Sequence[NodeSet], digits: Sequence[int]) -> list[NodeSet]:
+        """Answer the base questions with each part that reaches a digit taken from the source."""
+        parts = [part for part in parts if set(self._digits_reached(part)) & set(digits)]
+        changes = [part.patched(self._pairs.source) for part in parts]
+        if parts:
+            outcomes = self._engine.answers(
+                self._pairs.base, changes, on_progress=self._on_progress
+            )
+            self._said |= dict(zip(parts, outcomes.predicted[:, :, ::-1], strict=True))
+        return parts
+
+    def _judge(self, parts: Sequence[NodeSet], digits: Sequence[int]) -> None:
+        for part in parts:
+            for k in self._digits_reached(part):
+                if k in digits:
+                    self._judge_one(part, k)
+
+    def _judge_one(self, part: NodeSet, k: int) -> None:
+        """Score every hypothesis about one digit; keep the best that beats all its controls."""
         scores = {
             h: self._follows(part, h)
             for h, prediction in self._predictions[k].items()
@@ -115,7 +119,8 @@ class Search:
         named = {str(h): share for h, share in scores.items()}
         self.scores.append(Scores(node=str(part), digit=f"A{k}", follows=named))
         strong = [h for h, share in scores.items() if share.low > MAJORITY]
-        found = next(filter(None, (self._purpose(part, h) for h in strong)), None)
+        passed = [purpose for h in strong if (purpose := self._purpose(part, h))]
+        found = max(passed, key=lambda purpose: purpose.follows.estimate, default=None)
         if found and not self._carried_by_fewer(found):
             self.purposes.append(found)
 

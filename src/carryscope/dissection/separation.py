@@ -17,10 +17,13 @@ from carryscope.task.questions import Array
 TOLD_APART = 0.9
 """Two keys are told apart if nine in ten of their vectors lie nearer to their own centroid."""
 
+ROUNDING = 1e-4
+"""A vector of length 1 counts as nearer only by more than this: float32 is good to 1e-6."""
+
 
 def distinct_groups(vectors: Float[Tensor, "batch width"], key: Int[Array, " batch"]) -> int:
-    """The number of groups. Lengths do not count: LayerNorm will take them away."""
-    units = torch.nn.functional.normalize(vectors - vectors.mean(0), dim=1)
+    """The number of groups. Means and lengths do not count: LayerNorm will take them away."""
+    units = torch.nn.functional.normalize(vectors - vectors.mean(1, keepdim=True), dim=1)
     of_key = np.arange(len(key)) % 2 == 0
     membership = torch.nn.functional.one_hot(torch.from_numpy(key)).to(units.dtype)
     fit, test = torch.from_numpy(of_key), torch.from_numpy(~of_key)
@@ -28,7 +31,7 @@ def distinct_groups(vectors: Float[Tensor, "batch width"], key: Int[Array, " bat
     centroids = membership[fit].T @ units[fit] / counts.clamp(min=1)[:, None]
     nearness = units[test] @ centroids.T - centroids.square().sum(1) / 2
     own = nearness.gather(1, torch.from_numpy(key)[test][:, None])
-    wins = membership[test].T @ (own > nearness).to(units.dtype)
+    wins = membership[test].T @ (own > nearness + ROUNDING).to(units.dtype)
     share = (wins / membership[test].sum(0).clamp(min=1)[:, None]).numpy()
     apart = (share + share.T) / 2 >= TOLD_APART
     return _components(~apart)

@@ -6,16 +6,20 @@ from collections.abc import Callable
 from functools import partial
 
 from carryscope.dissection.findings import Dissection
-from carryscope.report.charts import carry_depths, heads_by_class, key_swaps, rows_table_figure
+from carryscope.errors import CallError
+from carryscope.report.ablation_charts import heads_by_class, rows_table_figure
 from carryscope.report.figure import Figure
+from carryscope.report.framework_figure import framework_graph
 from carryscope.report.maps import edges, one_pattern, staircase
 from carryscope.report.node_maps import node_map
-from carryscope.report.training_figures import framework_graph, learning_curves
+from carryscope.report.swap_charts import carry_depths, key_swaps
+from carryscope.report.training_figures import learning_curves
 
 __all__ = [
     "FIGURES",
     "carry_depths",
     "edges",
+    "figure",
     "framework_graph",
     "heads_by_class",
     "key_swaps",
@@ -41,3 +45,10 @@ FIGURES: dict[str, Callable[[Dissection], Figure]] = {
     "framework": lambda dissection: framework_graph(dissection.model.digits),
 }
 """The figures that need nothing but a dissection, in the order in which they tell the story."""
+
+
+def figure(name: str, dissection: Dissection) -> Figure:
+    """A figure by its name."""
+    if name not in FIGURES:
+        raise CallError(f"The figures are {', '.join(FIGURES)}. Got '{name}'.")
+    return FIGURES[name](dissection)

@@ -1,4 +1,4 @@
-"""What the figures have in common: parts that must be there, names, colours, heat maps.
+"""What the figures have in common: parts that must be there, names, axes, colours.
 
 Shades run from light to dark in one hue, and what is told by colour is also told by shape, dash
 or text, so that nothing is lost in black and white or to the colour-blind.
@@ -6,8 +6,9 @@ or text, so that nothing is lost in black and white or to the colour-blind.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import altair as alt
 
@@ -21,13 +22,27 @@ Record = dict[str, Any]
 PAGE = 700
 """Width of a page, in pixels."""
 
+LEAST_CELL = 9.5
+"""Width of the narrowest column that can still be labelled, in pixels."""
+
 BLACK, BLUE, ORANGE, GREEN, GREY = "#000000", "#0072b2", "#e69f00", "#009e73", "#d9d9d9"
 """Colours of Okabe and Ito, told apart by colour-blind people; grey is for what is not used."""
 
-SHADES = ("#ffffff", "#deebf7", "#9ecae1", "#4292c6", "#08519c", "#08306b")
+COLOURS = (BLACK, BLUE, ORANGE, GREEN)
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+SHAPES = ("circle", "diamond", "square", "triangle-up")
+"""What series are told apart by, each by two of these."""
+
+SHADES = ("#ffffff", "#9ecae1", "#4292c6", "#08519c", "#08306b")
 """One hue, light to dark."""
 
-DARK = 0.5
+TWO_LINES = "split(datum.label, '|')"
+"""Labels of an axis in two lines, parted by a bar."""
+
+LEAST_LOSS = 1e-6
+"""Where a logarithmic axis of losses begins at the latest; what is below is drawn there."""
+
+DARK = 0.6
 """From this shade on, text on a cell is white."""
 
 
@@ -73,55 +88,88 @@ def head_titles(finding: AttentionFinding, layers: int) -> dict[tuple[int, int],
 
 def percent(share: float) -> str:
     """A share as text; what is rare does not turn into 0 %."""
-    return f"{share:.0%}" if share >= 0.0095 or not share else f"{share:.1%}"
+    if 0 < share < 0.0005:
+        return "<0.1%"
+    return f"{share:.1%}" if 0 < share < 0.0095 else f"{share:.0%}"
 
 
-def sorted_axis(kind: type[alt.X] | type[alt.Y], field: str, names: list[str], **axis: Any) -> Any:
+def names_across(field: str, names: list[str], **axis: Any) -> alt.X:
     """A discrete axis that shows all names in this order, whatever the data have."""
-    return kind(f"{field}:N", scale=alt.Scale(domain=names), title=None, axis=alt.Axis(**axis))
+    axis = {"labelOverlap": False, "ticks": False, "labelPadding": 4, **axis}
+    return alt.X(f"{field}:N", scale=alt.Scale(domain=names), title=None, axis=alt.Axis(**axis))
 
 
-def shade(title: str, top: float = 1.0, *, legend: bool = True) -> alt.Color:
-    """Light to dark, from nothing to `top`."""
-    key = alt.Legend(title=title, format="%", gradientLength=90, tickCount=3) if legend else None
-    scale = alt.Scale(domain=[0, top], range=list(SHADES), clamp=True)
-    return alt.Color("share:Q", scale=scale, legend=key)
+def names_down(field: str, names: list[str], *, padding: float = 0.0, **axis: Any) -> alt.Y:
+    """The same, downwards, with some padding between names that have more than one mark."""
+    axis = {"labelOverlap": False, "ticks": False, "labelPadding": 4, **axis}
+    scale = alt.Scale(domain=names, paddingInner=padding, paddingOuter=padding / 2)
+    return alt.Y(f"{field}:N", scale=scale, title=None, axis=alt.Axis(**axis))
 
 
-def panel_size(panels: int, cells: int, *, least: float = 9, most: float = 16) -> tuple[int, float]:
-    """How many heat maps of so many columns fit side by side, and how wide a cell can be."""
-    room = PAGE - 130
-    side_by_side = next(
-        (n for n in range(panels, 1, -1) if room / (n * cells + 2 * n) >= least), 1
+def shade(title: str, *, legend: bool = True) -> alt.Color:
+    """Light to dark, from nothing to all."""
+    key = alt.Legend(
+        title=title,
+        format="%",
+        orient="bottom",
+        direction="horizontal",
+        titleOrient="left",
+        gradientLength=180,
+        gradientThickness=10,
+        tickCount=3,
     )
-    width = room / (side_by_side * cells + 2 * side_by_side)
-    return side_by_side, round(min(most, max(least, width)), 1)
+    scale = alt.Scale(domain=[0, 1], range=list(SHADES), interpolate="rgb", clamp=True)
+    return alt.Color("share:Q", scale=scale, legend=key if legend else None)
 
 
-def series(
-    field: str, names: Sequence[str], title: str | None = None, *, by: Literal["dash", "shape"]
-) -> dict[str, Any]:
+A = TypeVar("A", alt.X, alt.Y)
+
+
+def loss_axis(kind: type[A], least: float, most: float) -> A:
+    """A logarithmic axis of losses that shows these two."""
+    low, high = max(least, LEAST_LOSS) / 1.3, max(most, 10 * LEAST_LOSS) * 1.3
+    scale = alt.Scale(type="log", domain=[low, high], nice=False, clamp=True)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1,) if high > 100 * low else (1, 2, 5)
+    ticks = [step * 10.0**power for power in powers for step in steps]
+    axis = alt.Axis(values=[t for t in ticks if low <= t <= high], grid=True, labelFlush=False)
+    return kind("value:Q", scale=scale, title="loss", axis=axis)
+
+
+def panel_size(panels: int, cells: int, *, most: float = 16.0) -> tuple[int, float]:
+    """How many heat maps of so many columns fit side by side, and how wide a cell is then."""
+    room = PAGE - 85
+
+    def width(side_by_side: int) -> float:
+        return room / (side_by_side * (cells + 1))
+
+    side_by_side = next((n for n in range(panels, 1, -1) if width(n) >= LEAST_CELL), 1)
+    return side_by_side, round(min(most, max(LEAST_CELL, width(side_by_side))), 1)
+
+
+def series(field: str, names: Sequence[str], *, by: Literal["dash", "shape"]) -> dict[str, Any]:
     """Encodings that tell series apart by colour and again by dash or shape."""
-    colours = [BLACK, BLUE, ORANGE, GREEN]
-    marks: dict[str, list[Any]] = {
-        "dash": [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3]],
-        "shape": ["circle", "diamond", "square", "triangle-up"],
-    }
-    assert len(names) <= len(colours)
+    assert len(names) <= len(COLOURS)
+    symbol = 250 if by == "dash" else 70
+    legend = alt.Legend(title=None, orient="bottom", symbolSize=symbol)
 
-    def scale(choices: list[Any]) -> alt.Scale:
-        return alt.Scale(domain=list(names), range=choices[: len(names)])
+    def scale(choices: Sequence[Any]) -> alt.Scale:
+        return alt.Scale(domain=list(names), range=list(choices[: len(names)]))
 
-    legend = alt.Legend(title=title, orient="bottom", symbolStrokeWidth=2, symbolSize=70)
-    colour = alt.Color(f"{field}:N", scale=scale(colours), legend=legend)
+    colour = alt.Color(f"{field}:N", scale=scale(COLOURS), legend=legend)
     if by == "dash":
-        wide = alt.Legend(title=title, orient="bottom", symbolStrokeWidth=2, symbolSize=400)
-        colour.legend = wide
-        return {
-            "color": colour,
-            "strokeDash": alt.StrokeDash(f"{field}:N", scale=scale(marks["dash"]), legend=wide),
-        }
-    return {
-        "color": colour,
-        "shape": alt.Shape(f"{field}:N", scale=scale(marks["shape"]), legend=legend),
-    }
+        dash = alt.StrokeDash(f"{field}:N", scale=scale(DASHES), legend=legend)
+        return {"color": colour, "strokeDash": dash}
+    return {"color": colour, "shape": alt.Shape(f"{field}:N", scale=scale(SHAPES), legend=legend)}
+
+
+def with_interval(
+    chart: alt.Chart, x: alt.X, look: dict[str, Any]
+) -> alt.LayerChart | alt.FacetChart:
+    """Points with their intervals."""
+    low = x.copy()
+    low.shorthand = "low:Q"
+    return alt.layer(
+        chart.mark_rule(clip=True).encode(x=low, x2="high:Q", color=look["color"]),
+        chart.mark_point(filled=True, size=55, opacity=1).encode(x=x, **look),
+    )

@@ -21,12 +21,19 @@ import vl_convert
 from carryscope.errors import CallError
 from carryscope.storage import write_bytes
 
-AnyChart = alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
+AnyChart = (
+    alt.Chart
+    | alt.LayerChart
+    | alt.FacetChart
+    | alt.HConcatChart
+    | alt.VConcatChart
+    | alt.ConcatChart
+)
 
 PNG_SCALE = 2.0
 """Pixels of a PNG for each unit of the drawing: sharp on a screen and in print."""
 
-SUBTITLE_WIDTH = 105
+SUBTITLE_WIDTH = 118
 """Characters that fit on one line under the title of a figure 700 wide."""
 
 THEME: dict[str, Any] = {
@@ -34,7 +41,7 @@ THEME: dict[str, Any] = {
     "aria": False,
     "background": "white",
     "view": {"stroke": "#bbbbbb"},
-    "title": {"anchor": "start", "fontSize": 14, "subtitleFontSize": 11, "offset": 10},
+    "title": {"anchor": "start", "fontSize": 11, "subtitleFontSize": 11, "offset": 5},
     "axis": {"grid": False, "labelFontSize": 10, "titleFontSize": 11, "titleFontWeight": "normal"},
     "legend": {"labelFontSize": 10, "titleFontSize": 11, "titleFontWeight": "normal"},
 }
@@ -55,7 +62,7 @@ class Figure:
 
     def __post_init__(self) -> None:
         lines = textwrap.wrap(self.subtitle, SUBTITLE_WIDTH)
-        title = alt.TitleParams(text=self.title, subtitle=lines)
+        title = alt.TitleParams(text=self.title, subtitle=lines, fontSize=14, offset=12)
         chart = self.chart.properties(title=title, description=self.description)
         object.__setattr__(self, "chart", chart.configure(**THEME))
 
@@ -90,7 +97,7 @@ class Figure:
         write_bytes(path, ways[path.suffix.lower()]())
         return path
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"image/svg+xml": self.svg(), "text/plain": f"{self.title}. {self.description}"}
 
 

@@ -21,15 +21,22 @@ from carryscope.report.drawing import (
     data,
     head_name,
     head_titles,
+    names_across,
+    names_down,
     needed,
     panel_size,
     row_names,
     shade,
-    sorted_axis,
 )
 from carryscope.report.figure import Figure
 from carryscope.task.questions import Array
 from carryscope.task.tokens import Format
+
+ROW = 16.0
+"""Height of a row, in pixels."""
+
+TOKENS: dict[str, Any] = {"labelAngle": -90, "labelFontSize": 9}
+"""How tokens are written below a narrow column."""
 
 
 def staircase(dissection: Dissection) -> Figure:
@@ -44,23 +51,29 @@ def staircase(dissection: Dissection) -> Figure:
         panels = [
             _panel(
                 _visible(mean[layer, head], rows, layout.position_names, layout.first_row),
-                x=sorted_axis(
-                    alt.X, "token", layout.position_names, labelAngle=-90, labelOverlap=False
-                ),
-                y=_rows_axis(rows, labelled=head % side_by_side == 0),
-                size=(cell * layout.context, 16 * len(rows)),
+                x=names_across("token", layout.position_names, **TOKENS),
+                y=names_down("row", rows, labels=head % side_by_side == 0),
+                size=(cell * layout.context, ROW * len(rows)),
             ).properties(title=titles[layer, head])
             for head in range(dissection.model.heads)
         ]
         storeys.append(alt.concat(*panels, columns=side_by_side, spacing=14))
     return Figure(
         alt.vconcat(*storeys, spacing=18),
-        "The double staircase",
+        _staircase_title(finding),
         f"Heat maps, one for each head: a row for each answer row, a column for each token, "
         f"the darker the more attention. {finding.statement}",
-        f"Attention at each answer row, mean over {finding.questions:,} questions. A row reads "
-        "the token before the arrow and predicts the one after it.",
+        f"Mean attention over {finding.questions:,} questions. Each row reads the token before "
+        "the arrow and predicts the one after.",
     )
+
+
+def _staircase_title(finding: AttentionFinding) -> str:
+    """A title that claims no staircase where there is none."""
+    if finding.staircase == "present":
+        return "The double staircase"
+    seen = "part of a staircase" if finding.staircase == "partial" else "no staircase"
+    return f"Where the heads look: {seen}"
 
 
 def one_pattern(
@@ -77,7 +90,13 @@ def one_pattern(
     side_by_side, cell = panel_size(heads, layout.context)
     # Tokens repeat, so places are the axis and tokens its labels; JSON makes a safe literal.
     tokens: dict[str, Any] = {"labelExpr": f"{json.dumps(list(tokens_text))}[datum.value]"}
-    tokens |= {"labelAngle": 0, "labelOverlap": False, "ticks": False, "labelPadding": 3}
+    tokens |= {
+        "labelAngle": 0,
+        "labelOverlap": False,
+        "labelFontSize": 9,
+        "ticks": False,
+        "labelPadding": 3,
+    }
     storeys = []
     for layer in range(layers):
         panels = [
@@ -93,7 +112,7 @@ def one_pattern(
     return Figure(
         alt.vconcat(*storeys, spacing=18),
         f"The attention pattern of {tokens_text}",
-        f"Triangular heat maps, one for each of {heads} heads in {layers} layers: rows are the "
+        f"Triangular heat maps, one for each head: rows are the "
         f"tokens of {tokens_text} as they come in, columns the tokens attended to, the darker "
         f"the more attention. {_most_attended(pattern, layout)}",
         "Time runs downwards: each row sees one token more. From the row of '=' on, each row "
@@ -108,7 +127,7 @@ def edges(dissection: Dissection) -> Figure:
     if finding.untrained:
         subjects["untrained, of the same shape"] = finding.untrained
     layout, layers = dissection.model.layout, dissection.model.layers
-    side_by_side, cell = panel_size(len(subjects), layout.context, most=22)
+    side_by_side, cell = panel_size(len(subjects), layout.context, most=22.0)
     storeys = []
     for layer in range(layers):
         block = f"block {layer}, " if layers > 1 else ""
@@ -123,11 +142,9 @@ def edges(dissection: Dissection) -> Figure:
                     for edge in rows.edges
                     if edge.layer == layer
                 ],
-                x=sorted_axis(
-                    alt.X, "token", layout.position_names, labelAngle=-90, labelOverlap=False
-                ),
-                y=sorted_axis(alt.Y, "row", layout.answer_names),
-                size=(cell * layout.context, 16 * layout.answer_length),
+                x=names_across("token", layout.position_names, **TOKENS),
+                y=names_down("row", layout.answer_names),
+                size=(cell * layout.context, ROW * layout.answer_length),
                 legend="answers that change",
             ).properties(title=f"{block}{name}")
             for name, rows in subjects.items()
@@ -151,16 +168,10 @@ def _panel(
     size: tuple[float, float],
     legend: str = "attention",
 ) -> alt.Chart:
-    return (
-        alt.Chart(data(cells), width=size[0], height=size[1])
-        .mark_rect(stroke="#eeeeee", strokeWidth=0.5)
-        .encode(x=x, y=y, color=shade(legend))
-    )
-
-
-def _rows_axis(rows: list[str], *, labelled: bool) -> alt.Y:
-    axis: alt.Y = sorted_axis(alt.Y, "row", rows, labels=labelled, ticks=labelled)
-    return axis
+    chart = alt.Chart(data(cells), width=size[0], height=size[1])
+    cell = chart.mark_rect(stroke="#eeeeee", strokeWidth=0.5)
+    drawn: alt.Chart = cell.encode(x=x, y=y, color=shade(legend))
+    return drawn
 
 
 def _visible(

@@ -17,8 +17,19 @@ from carryscope.dissection.findings import Dissection
 from carryscope.dissection.nodes import NodeEffect, NodesFinding
 from carryscope.dissection.purposes import SubtasksFinding
 from carryscope.errors import CallError
-from carryscope.report.drawing import DARK, GREY, Record, data, needed, percent, shade, sorted_axis
-from carryscope.report.figure import Figure
+from carryscope.report.drawing import (
+    DARK,
+    GREY,
+    TWO_LINES,
+    Record,
+    data,
+    names_across,
+    names_down,
+    needed,
+    percent,
+    shade,
+)
+from carryscope.report.figure import AnyChart, Figure
 from carryscope.task.tokens import Format
 
 Quantity = Literal["fails", "impact", "attention", "purpose"]
@@ -26,10 +37,10 @@ Quantity = Literal["fails", "impact", "attention", "purpose"]
 LEAST_ATTENTION = 0.1
 """Tokens that get less than this are left out of the attention map."""
 
-KNOWN = 0.25
+KNOWN = 0.12
 """The shade of a node whose purpose was found."""
 
-LINE, CHARACTER = 13, 6.4
+LINE, CHARACTER = 13.0, 6.4
 """Height of a line and width of a character in a cell, in pixels."""
 
 
@@ -67,13 +78,13 @@ def node_map(dissection: Dissection, quantity: Quantity) -> Figure:
     cells = {node.node: fill(node) if node.useful else UNUSED for node in nodes}
     chart = _chart(nodes, cells, dissection.model.layout, chosen.legend)
     hidden = dissection.model.layout.context - len(shown)
-    left_out = f" {hidden} positions without a useful node are left out." if hidden else ""
+    left_out = f" {hidden} positions, with no useful node, are left out." if hidden else ""
     return Figure(
         chart,
         chosen.title,
         f"A table, a row for each head and MLP, a column for each token position. "
         f"{chosen.reading} {_told(nodes, cells)}",
-        f"{chosen.reading} Grey: not used by any of {finding.clean.count:,} questions.{left_out}",
+        f"{chosen.reading} Grey: none of {finding.clean.count:,} questions needs it.{left_out}",
     )
 
 
@@ -108,7 +119,8 @@ def _purpose(dissection: Dissection) -> Callable[[NodeEffect], Cell]:
 
     def fill(node: NodeEffect) -> Cell:
         purpose = finding.purpose_of(node.node)
-        return Cell(purpose.split(" "), 0.0 if purpose == "??" else KNOWN)
+        lines = purpose.replace(" with ", " with\N{NO-BREAK SPACE}").split(" ")
+        return Cell(lines, 0.0 if purpose == "??" else KNOWN)
 
     return fill
 
@@ -136,8 +148,8 @@ MAPS: dict[str, _Map] = {
     ),
     "purpose": _Map(
         "What each node is for",
-        "In each cell, the sub-tasks found by interchange: the answer digit, what the node "
-        "carries for it, and of which column. ?? means useful, purpose not found.",
+        "In each cell, what the node was found to carry, for which answer digit and of which "
+        "column. ??: useful, but nothing was found.",
         None,
         _purpose,
     ),
@@ -163,58 +175,46 @@ def _position(row: int, layout: Format) -> str:
 
 def _chart(
     nodes: list[NodeEffect], cells: dict[str, Cell], layout: Format, legend: str | None
-) -> alt.LayerChart:
+) -> AnyChart:
     rows = sorted({node.row for node in nodes})
     in_order = sorted(nodes, key=lambda n: (n.layer, n.head is None, n.head or 0))
     parts = list(dict.fromkeys(map(_part, in_order)))
-    x = sorted_axis(
-        alt.X,
-        "position",
-        [_position(row, layout) for row in rows],
-        orient="top",
-        labelAngle=0,
-        labelExpr="split(datum.label, '|')",
-        labelOverlap=False,
-    )
-    y = sorted_axis(alt.Y, "part", parts)
+    positions = [_position(row, layout) for row in rows]
+    above = {"orient": "top", "labelAngle": 0, "labelPadding": 18, "domain": False}
+    x = names_across("position", positions, labelExpr=TWO_LINES, **above)
+    y = names_down("part", parts, domain=False)
     boxes = [
         {"position": _position(n.row, layout), "part": _part(n), "share": cells[n.node].share}
         for n in nodes
     ]
     used = [box for box in boxes if box["share"] is not None]
     unused = [box for box in boxes if box["share"] is None]
-    rect = {"stroke": "white", "strokeWidth": 2}
+    colour = shade(legend or "", legend=legend is not None)
     width, height = _cell_size(cells, rows, layout)
     return alt.layer(
-        alt.Chart(data(unused)).mark_rect(**rect, fill=GREY).encode(x=x, y=y),
-        alt.Chart(data(used)).mark_rect(**rect).encode(x=x, y=y, color=_shade(legend)),
+        alt.Chart(data(unused))
+        .mark_rect(stroke="white", strokeWidth=2, fill=GREY)
+        .encode(x=x, y=y),
+        alt.Chart(data(used))
+        .mark_rect(stroke="white", strokeWidth=2)
+        .encode(x=x, y=y, color=colour),
         *[chart.encode(x=x, y=y) for chart in _texts(nodes, cells, layout)],
     ).properties(width=width * len(rows), height=height * len(parts))
 
 
-def _shade(legend: str | None) -> alt.Color:
-    return shade(legend or "", legend=legend is not None)
-
-
 def _texts(nodes: list[NodeEffect], cells: dict[str, Cell], layout: Format) -> list[alt.Chart]:
-    """The lines of all cells, one chart for each height at which a line can stand."""
-    lines: dict[float, list[Record]] = {}
+    """The lines of all cells: one chart for each ink, and each height at which a line stands."""
+    lines: dict[tuple[str, float], list[Record]] = {}
     for node in nodes:
         cell = cells[node.node]
+        place = {"position": _position(node.row, layout), "part": _part(node)}
+        ink = "white" if (cell.share or 0) >= DARK else "black"
         for i, line in enumerate(cell.lines):
-            lines.setdefault(i - (len(cell.lines) - 1) / 2, []).append(
-                {
-                    "position": _position(node.row, layout),
-                    "part": _part(node),
-                    "line": line,
-                    "ink": "white" if (cell.share or 0) >= DARK else "black",
-                }
-            )
+            height = (i - (len(cell.lines) - 1) / 2) * LINE
+            lines.setdefault((ink, height), []).append({**place, "line": line})
     return [
-        alt.Chart(data(records))
-        .mark_text(dy=height * LINE, fontSize=10)
-        .encode(text="line:N", color=alt.Color("ink:N", scale=None))
-        for height, records in lines.items()
+        alt.Chart(data(records)).mark_text(dy=dy, color=ink, fontSize=10).encode(text="line:N")
+        for (ink, dy), records in lines.items()
     ]
 
 

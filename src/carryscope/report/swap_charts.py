@@ -1,0 +1,129 @@
+"""Charts of the swaps: the MLP's keys, and the carry that the first digits follow.
+
+In: findings. Out: figures. Every share has its 95 % interval drawn.
+"""
+
+from __future__ import annotations
+
+import altair as alt
+
+from carryscope.dissection.findings import Dissection
+from carryscope.dissection.first_digits import CarryEffect, FirstDigitsFinding
+from carryscope.dissection.keys import MlpFinding
+from carryscope.evidence import Share
+from carryscope.report.drawing import (
+    PAGE,
+    Record,
+    data,
+    names_down,
+    needed,
+    series,
+    with_interval,
+)
+from carryscope.report.figure import AnyChart, Figure
+
+SWAPS = ["same key: answer stays", "other key: answer follows"]
+GROUPS = ["all keys", "told apart before the MLP", "after it"]
+
+CHANGES = ["columns changed", "own 9: columns", "own 9: token", "own 9: both"]
+"""What is taken from the other question."""
+
+ASIDE = 0.09
+"""How far series stand beside each other, so that equal shares do not hide each other."""
+
+
+def key_swaps(dissection: Dissection) -> Figure:
+    """The MLP's keys: what swaps do to the answer, and how many keys can be told apart."""
+    finding: MlpFinding = needed(dissection, "mlp")
+    digits = [test.digit for test in finding.digits]
+    swaps = [
+        {"digit": test.digit, "kind": kind, **_share(share)}
+        for test in finding.digits
+        for kind, share in zip(SWAPS, (test.kept, test.follows), strict=True)
+        if share.of
+    ]
+    groups = [
+        {"digit": test.digit, "kind": kind, "count": count}
+        for test in finding.digits
+        for kind, count in zip(GROUPS, (test.keys, test.groups_in, test.groups_out), strict=True)
+    ]
+    y, size = names_down("digit", digits, padding=0.4), {"width": 290, "height": 30 * len(digits)}
+    least = min([0.8, *(swap["low"] for swap in swaps)])
+    share = alt.X("value:Q", title="share of the answers", scale=alt.Scale(domain=[least, 1]))
+    left = alt.Chart(data(swaps)).encode(
+        y=y, yOffset=alt.YOffset("kind:N", scale=alt.Scale(domain=SWAPS))
+    )
+    right = alt.Chart(data(groups)).mark_point(filled=True, size=55, opacity=1)
+    return Figure(
+        alt.hconcat(
+            with_interval(
+                left, share.axis(format="%"), series("kind", SWAPS, by="shape")
+            ).properties(**size, title="attention output from another question"),
+            right.encode(
+                x=alt.X("count:Q", title="keys"),
+                y=y,
+                yOffset=alt.YOffset("kind:N", scale=alt.Scale(domain=GROUPS)),
+                **series("kind", GROUPS, by="shape"),
+            ).properties(**size, title="keys that can be told apart"),
+            spacing=24,
+        ).resolve_scale(color="independent", shape="independent", yOffset="independent"),
+        "Does the MLP look up a key?",
+        "Two charts, a row for each answer digit: answers that stay or follow when attention "
+        f"output is swapped between questions, and counts of keys. {finding.statement}",
+        f"{finding.questions:,} questions. A key is the base sum of a column, the state of the "
+        "column below and the carry of the one below that.",
+    )
+
+
+def carry_depths(dissection: Dissection) -> Figure:
+    """How deep the first digits look for a carry, and whether they read the token before."""
+    finding: FirstDigitsFinding = needed(dissection, "first_digits")
+    digits = list(dict.fromkeys(effect.digit for effect in finding.effects))
+    panels = [_depth_panel(finding, digit) for digit in digits]
+    return Figure(
+        alt.concat(*panels, columns=max(1, PAGE // (_depth_width(finding) + 60)), spacing=16),
+        "How deep a digit looks for its carry",
+        "Line charts, one for each of the first digits: the share of answers that follow a "
+        f"carry, by the number of nines it came through. {finding.statement}",
+        "Pairs of questions that differ in one carry: how often the answer becomes the other "
+        "question's digit. Own 9: the digit's own column sums to 9, so that the answer token "
+        "before it shows the carry.",
+    )
+
+
+def _depth_panel(finding: FirstDigitsFinding, digit: str) -> AnyChart:
+    effects = [effect for effect in finding.effects if effect.digit == digit]
+    kinds = list(dict.fromkeys(map(_change, effects)))
+    aside = {kind: ASIDE * (i - (len(kinds) - 1) / 2) for i, kind in enumerate(kinds)}
+    records = [
+        {"depth": e.depth + aside[_change(e)], "kind": _change(e), **_share(e.follows)}
+        for e in effects
+        if e.follows.of
+    ]
+    depths = sorted({effect.depth for effect in effects})
+    ends = alt.Scale(domain=[depths[0] - 0.3, depths[-1] + 0.3], nice=False)
+    nines = alt.X("depth:Q", title="nines on the way", scale=ends)
+    lines = alt.Chart(data(records)).encode(x=nines.axis(values=depths, format="d"))
+    share = alt.Y("value:Q", title="answers that follow", scale=alt.Scale(domain=[0, 1]))
+    share = share.axis(format="%", grid=True)
+    look, dashes = series("kind", CHANGES, by="shape"), series("kind", CHANGES, by="dash")
+    return alt.layer(
+        lines.mark_line(strokeWidth=1.2).encode(
+            y=share, color=look["color"], strokeDash=dashes["strokeDash"].legend(None)
+        ),
+        lines.mark_rule().encode(y="low:Q", y2="high:Q", color=look["color"]),
+        lines.mark_point(filled=True, size=45, opacity=1).encode(y=share, **look),
+    ).properties(width=_depth_width(finding), height=170, title=digit)
+
+
+def _depth_width(finding: FirstDigitsFinding) -> int:
+    """Room for the deepest carry."""
+    return max(160, 32 * (1 + max(effect.depth for effect in finding.effects)))
+
+
+def _change(effect: CarryEffect) -> str:
+    return f"own 9: {effect.changed}" if effect.own_nine else CHANGES[0]
+
+
+def _share(share: Share) -> Record:
+    return {"value": share.estimate, "low": share.low, "high": share.high}

@@ -1,0 +1,265 @@
+"""Figures are drawn from findings, say what they show, and need neither browser nor network."""
+
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import altair as alt
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+import carryscope
+from carryscope.dissection.dissect import dissect
+from carryscope.dissection.findings import PARTS, Dissection
+from carryscope.errors import CallError
+from carryscope.model.config import ModelConfig
+from carryscope.model.transformer import Transformer, initialise
+from carryscope.report.dissection_figures import (
+    FIGURES,
+    figure,
+    framework_graph,
+    learning_curves,
+    node_map,
+    one_pattern,
+    staircase,
+)
+from carryscope.report.figure import Figure
+from carryscope.task.tokens import Format
+
+HOSTILE = """</text><script>alert("1")</script>&'|"""
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Dissection:
+    return carryscope.load().dissection()
+
+
+def untrained(parts: tuple[str, ...], **fields) -> Dissection:
+    model = initialise(Transformer(ModelConfig(**fields)), torch.Generator().manual_seed(0))
+    *_, found = dissect(model, parts=parts)
+    return found
+
+
+@pytest.fixture(scope="session")
+def two_layers() -> Dissection:
+    return untrained(PARTS, digits=2, layers=2, d_model=24, heads=3)
+
+
+def texts(drawn: str) -> list[str]:
+    """The texts that stand in an SVG, its title and description left out."""
+    svg = "{http://www.w3.org/2000/svg}"
+    return ["".join(node.itertext()) for node in ET.fromstring(drawn).iter(f"{svg}text")]
+
+
+def replaced(record, **fields):
+    return msgspec.structs.replace(record, **fields)
+
+
+LABELS = {
+    "staircase": ["= → A5", "A1 → A0", "H0, own column", "H2, two below", "D'4", "attention"],
+    "rows": ["P0D4 *", "P11= *", "P17A0 *", "set to zero", "set to its mean"],
+    "edges": ["A5", "D'0", "this model", "untrained, of the same shape"],
+    "heads": ["whole model", "H0, own column", "BA", "cascade US9"],
+    "nodes-fails": ["P11= → A5", "L0 H0", "L0 MLP"],
+    "nodes-impact": ["P16A1 → A0", "L0 H2", "A5"],
+    "nodes-attention": ["P11= → A5", "L0 H0"],
+    "nodes-purpose": ["A3.BA(3)", "A2.MC1(0)"],
+    "keys": ["A5", "A0", "same key: answer stays", "other key: answer follows", "all keys"],
+    "carries": ["A5", "A4", "A3", "own 9: token", "nines on the way"],
+    "learning": ["A5", "A0", "BA", "UC1", "US9", "US9 learnt", "step"],
+    "framework": ["A5", "A0", "BA", "UC1", "US9", "US9 depth 4", "50.05%", "0.0045%"],
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_of_the_shipped_model_shows_its_labels_and_describes_itself(name, shipped):
+    drawn = figure(name, shipped)
+    svg = drawn.svg()
+    assert set(LABELS[name]) <= set(texts(svg))
+    assert drawn.title in texts(svg)
+    assert len(drawn.description) > 80
+    assert drawn.chart.to_dict()["description"] == drawn.description
+    root = ET.fromstring(svg)
+    assert root.get("role") == "img"
+    assert root.findtext("{http://www.w3.org/2000/svg}desc") == drawn.description
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if name != "learning"])
+def test_every_figure_can_be_drawn_for_two_layers(name, two_layers):
+    written = texts(figure(name, two_layers).svg())
+    assert "NaN" not in written
+    assert "undefined" not in written
+    if name in ("staircase", "heads"):
+        assert {"L0H0, no staircase", "L1H2, no staircase"} <= set(written)
+
+
+def test_ten_digits_are_drawn_one_head_below_the_other():
+    found = untrained(("attention", "nodes"), digits=10, d_model=24, heads=3)
+    drawn = staircase(found)
+    assert {"= → A10", "A1 → A0", "D'9"} <= set(texts(drawn.svg()))
+    width = ET.fromstring(drawn.svg()).get("width")
+    assert width is not None
+    assert float(width) < 800
+    assert "P21= → A10" in texts(node_map(found, "fails").svg())
+
+
+def test_a_model_without_a_staircase_gets_no_title_that_claims_one(two_layers):
+    assert staircase(two_layers).title == "Where the heads look: no staircase"
+
+
+def test_a_staircase_cell_holds_the_mean_over_all_questions(shipped):
+    spec = staircase(shipped).chart.to_dict()
+    cells = spec["vconcat"][0]["concat"][0]["data"]["values"]
+    shown = next(c["share"] for c in cells if (c["row"], c["token"]) == ("A4 → A3", "D3"))
+    reading = next(r for r in shipped.attention.readings if (r.head, r.answer) == (0, "A3"))
+    assert shown == pytest.approx(reading.tokens["D3"], abs=2e-4)
+
+
+def test_nodes_that_no_question_needs_are_grey_and_empty(shipped):
+    layers = node_map(shipped, "purpose").chart.to_dict()["layer"]
+    unused = [node for node in shipped.nodes.nodes if not node.useful]
+    assert len(layers[0]["data"]["values"]) == len(unused) > 0
+    written = {
+        (line["position"].split("|")[0], line["part"])
+        for layer in layers[2:]
+        for line in layer["data"]["values"]
+    }
+    assert not written & {(f"P{n.row}", f"L{n.layer} H{n.head}") for n in unused}
+
+
+def test_a_useful_node_without_a_purpose_is_marked_by_question_marks(shipped):
+    nothing = replaced(shipped, subtasks=replaced(shipped.subtasks, purposes=[]))
+    useful = sum(node.useful for node in shipped.nodes.nodes)
+    assert texts(node_map(nothing, "purpose").svg()).count("??") == useful
+
+
+def test_the_framework_graph_marks_the_chain_of_nines_and_nothing_else():
+    layers = framework_graph(3).chart.to_dict()["layer"]
+    boxes = next(layer for layer in layers if "fill" in layer["encoding"])["data"]["values"]
+    chain = [box["task"] for box in boxes if box["ink"] == "white"]
+    assert chain == ["UC1", "US9", "US9"]
+    assert "A1 UC1, A2 US9 depth 1, A3 US9 depth 2" in framework_graph(3).description
+
+
+def test_learning_curves_are_logarithmic_or_linear_and_nothing_else(shipped):
+    assert learning_curves(shipped, "linear").svg() != learning_curves(shipped).svg()
+    with pytest.raises(CallError, match="'log' or 'linear'. Got 'cubic'"):
+        learning_curves.__wrapped__(shipped, "cubic")
+
+
+def test_the_pattern_of_one_question_has_its_tokens_as_labels():
+    layout = Format(2)
+    pattern = np.tril(np.full((1, 3, 9, 9), 0.5))
+    drawn = one_pattern(pattern, "47+85=132", layout)
+    assert [t for t in texts(drawn.svg()) if len(t) == 1] == list("47+85=132") * 6
+    with pytest.raises(CallError, match="has 9 tokens. Got 3"):
+        one_pattern(pattern, "1+1", layout)
+
+
+@pytest.mark.parametrize("name", ["staircase", "heads", "nodes-purpose", "carries", "rows"])
+def test_hostile_names_are_text_and_nothing_but_text(name, shipped):
+    heads = [replaced(head, role=HOSTILE) for head in shipped.attention.heads]
+    attention = replaced(shipped.attention, heads=heads, statement=HOSTILE)
+    purposes = [replaced(p, variable=HOSTILE.replace(" ", "")) for p in shipped.subtasks.purposes]
+    effects = [replaced(effect, digit=HOSTILE) for effect in shipped.first_digits.effects]
+    hostile = replaced(
+        shipped,
+        attention=attention,
+        subtasks=replaced(shipped.subtasks, purposes=purposes),
+        first_digits=replaced(shipped.first_digits, effects=effects, statement=HOSTILE),
+        rows=replaced(shipped.rows, remark=HOSTILE),
+    )
+    svg = figure(name, hostile).svg()
+    assert "<script" not in svg
+    assert "alert(" in svg
+    ET.fromstring(svg)
+
+
+def test_hostile_tokens_of_a_pattern_are_text_too():
+    text = """'"]</t>"""
+    svg = one_pattern(np.zeros((1, 1, 6, 6)), text[:6], Format(1)).svg()
+    assert [t for t in texts(svg) if len(t) == 1] == list(text[:6]) * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("staircase", "attention"),
+        ("rows", "rows"),
+        ("edges", "rows"),
+        ("heads", "heads"),
+        ("nodes-fails", "nodes"),
+        ("nodes-attention", "attention"),
+        ("nodes-purpose", "subtasks"),
+        ("keys", "mlp"),
+        ("carries", "first_digits"),
+        ("learning", "story"),
+    ],
+)
+def test_a_missing_part_is_told_with_the_command_that_makes_it(name, part, shipped):
+    with pytest.raises(CallError, match=f"Run: carryscope dissect RUN --only {part}"):
+        figure(name, replaced(shipped, **{part: None}))
+
+
+def test_an_attention_only_model_is_told_to_have_no_mlp(shipped):
+    bare = replaced(shipped, mlp=None, model=ModelConfig(d_mlp=0))
+    with pytest.raises(CallError, match="the model has none"):
+        figure("keys", bare)
+
+
+def test_an_unknown_figure_is_told_which_there_are(shipped):
+    with pytest.raises(CallError, match="The figures are staircase, .*framework. Got 'stairs'"):
+        figure("stairs", shipped)
+
+
+@pytest.fixture
+def dot() -> Figure:
+    values = alt.InlineData(values=[{"x": 1}])
+    return Figure(alt.Chart(values).mark_point().encode(x="x:Q"), "A dot", "One dot, at 1.")
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("a.svg", b"<svg"), ("b.PNG", b"\x89PNG"), ("deep/c.pdf", b"%PDF")]
+)
+def test_a_figure_is_saved_by_the_ending_of_its_name(name, start, dot, tmp_path):
+    path = dot.save(tmp_path / name)
+    assert path.read_bytes().startswith(start)
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "svg", "a.svg.gz"])
+def test_another_ending_is_refused_and_nothing_is_written(name, dot, tmp_path):
+    with pytest.raises(CallError, match=re.escape(f".svg, .png or .pdf. Got '{name}'.")):
+        dot.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_notebook_shows_the_svg_and_reads_the_description(dot):
+    bundle = dot._repr_mimebundle_(include=None, exclude=None)
+    assert bundle == {"image/svg+xml": dot.svg(), "text/plain": "A dot. One dot, at 1."}
+
+
+def test_data_from_the_network_are_refused():
+    chart = alt.Chart("https://example.org/data.json").mark_point().encode(x="x:Q")
+    with pytest.raises(ValueError, match="not allowed"):
+        Figure(chart, "", "").svg()
+
+
+def test_figures_on_one_page_share_no_ids(shipped):
+    pages = [staircase(shipped).svg(), node_map(shipped, "fails").svg()]
+    first, second = (set(re.findall(r' id="([^"]+)"', svg)) for svg in pages)
+    assert first
+    assert second
+    assert not first & second
+    for svg in pages:
+        assert set(re.findall(r"url\(#([^)]+)\)", svg)) <= set(re.findall(r' id="([^"]+)"', svg))
+
+
+@pytest.mark.parametrize("module", ["carryscope", "carryscope.runs", "carryscope.cli.main"])
+def test_altair_is_not_imported_before_it_is_needed(module):
+    code = f"import sys, {module}; sys.exit('altair' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)
