@@ -1,4 +1,5 @@
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ def test_a_peer_answers_line_by_line(tmp_path):
     script.write_text(
         "import sys\nfor line in sys.stdin:\n    print(sys.argv[1], line, end='', flush=True)\n"
     )
-    with peer_process(sys.executable, str(script), 7) as ask:
+    with peer_process(Path(sys.executable), str(script), 7) as ask:
         assert [ask("a"), ask("b")] == ["7 a\n", "7 b\n"]
 
 
@@ -22,7 +23,7 @@ def test_a_peer_that_cannot_start_is_told_in_a_sentence(tmp_path):
     script = tmp_path / "broken.py"
     script.write_text("import a_library_that_nobody_has\n")
     with (
-        peer_process(sys.executable, str(script)) as ask,
+        peer_process(Path(sys.executable), str(script)) as ask,
         pytest.raises(WorkError, match="cannot run TransformerLens"),
     ):
         ask("1")

@@ -26,7 +26,7 @@ SHIPPED = "shipped"
 LONGER = (10, 15)
 """The paper's other numbers of digits."""
 
-SECONDS_TARGET, GIGABYTES_TARGET = 60, 2
+SECONDS_TARGET, GIGABYTES_TARGET = 60.0, 2.0
 
 _UNTRAINED_SEED = 1
 """Other weights than those of the dissection's own untrained control."""

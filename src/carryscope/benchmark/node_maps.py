@@ -48,7 +48,7 @@ TIES = 2
 order in which a sum is rounded decides which of them is said."""
 
 PER_QUESTION, OURS = "one pass per question", "carryscope"
-PER_QUESTION_TARGET, BATCHED_TARGET = 100, 20
+PER_QUESTION_TARGET, BATCHED_TARGET = 100.0, 20.0
 
 Pass = tuple[int, int, int]
 """A node by its number, and the questions from one up to another."""

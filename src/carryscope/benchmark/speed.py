@@ -106,7 +106,7 @@ def peer_process(python: Path, script: str, *arguments: object) -> Iterator[Call
         yield ask
     finally:
         process.kill()
-        process.wait()
+        process.communicate()  # waits, and closes the pipes
 
 
 @contextmanager

@@ -22,7 +22,8 @@ def bench(*, peer: Path = PEER, seeds: int = 3, rounds: int = 20, json: bool = F
     """Measure speed, side by side with TransformerLens.
 
     Every ratio comes from things done in turns in this one run. `make bench` first makes the
-    Python with TransformerLens that this needs. Takes about ten minutes on two cores.
+    Python with TransformerLens that this needs. Takes about half an hour on two cores, a good
+    part of it for the dissections at 10 and 15 digits.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ def bench(*, peer: Path = PEER, seeds: int = 3, rounds: int = 20, json: bool = F
     seeds
         How many seeds of fast-5 to train.
     rounds
-        How many turns each contestant gets in the comparison of steps.
+        How many turns each contestant gets in the comparison of steps. Node maps have their own.
     json
         Print the table as JSON.
     """

@@ -84,7 +84,8 @@ def node_map(dissection: Dissection, quantity: Quantity) -> Figure:
         chosen.title,
         f"A table, a row for each head and MLP, a column for each token position. "
         f"{chosen.reading} {_told(nodes, cells)}",
-        f"{chosen.reading} Grey: none of {finding.clean.count:,} questions needs it.{left_out}",
+        f"{chosen.reading} Grey and empty: none of {finding.clean.count:,} questions needs it."
+        f"{left_out}",
     )
 
 
@@ -109,7 +110,7 @@ def _attention(dissection: Dissection) -> Callable[[NodeEffect], Cell]:
         seen = tokens.get((node.layer, node.head or 0, node.row), {})
         most = {token: share for token, share in seen.items() if share >= LEAST_ATTENTION}
         lines = [f"{token} {percent(share)}" for token, share in most.items()]
-        return Cell(lines, sum(most.values()))
+        return Cell(lines or ["-"], sum(most.values(), 0.0))
 
     return fill
 
@@ -141,7 +142,8 @@ MAPS: dict[str, _Map] = {
     ),
     "attention": _Map(
         "Tokens that each head attends to",
-        f"In each cell, the tokens that get at least {LEAST_ATTENTION:.0%} of a head's attention.",
+        f"In each cell, the tokens that get at least {LEAST_ATTENTION:.0%} of a head's attention "
+        "at an answer row.",
         "attention",
         _attention,
         mlp=False,

@@ -1,0 +1,183 @@
+"""All questions in disjoint strata with exact probabilities, each of which can be drawn from.
+
+In: a number of digits. Out: a `Partition`.
+
+Up to six digits every pattern of column states is a stratum: `KKPPG` and 242 others for five.
+Beyond, patterns are too many, and questions are grouped by their longest cascades: how many
+nines in a row pass a carry on, and how many stand in a row with no carry arriving. Counting
+and drawing go through a small automaton that reads the columns from the units up, so that
+the rarest group is drawn from as easily as the commonest.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from carryscope.task.columns import Columns, State
+from carryscope.task.questions import Array, Questions, check_digits
+from carryscope.task.sampling import with_states
+from carryscope.task.strata import (
+    PAIRS_PER_STATE,
+    all_strata,
+    stratum_probability,
+    stratum_states,
+)
+
+MOST_DIGITS_BY_STATE = 6
+"""Up to here every state pattern is a stratum: 729 of them for six digits."""
+
+LONGEST = 4
+"""Cascades of this length or longer go together."""
+
+
+class Partition(ABC):
+    """Disjoint strata that together hold every question."""
+
+    digits: int
+    names: list[str]
+    probabilities: list[Fraction]
+    """The chance that a uniform question lies in each stratum; they add up to exactly 1."""
+
+    @abstractmethod
+    def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
+        """Questions drawn uniformly from one stratum."""
+
+    @abstractmethod
+    def of(self, questions: Questions) -> Int[Array, " batch"]:
+        """The stratum of each question."""
+
+    @property
+    def weights(self) -> Float[Array, " stratum"]:
+        """The probabilities as floating-point numbers."""
+        return np.array([float(p) for p in self.probabilities])
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@lru_cache
+def partition(digits: int) -> Partition:
+    """The partition that suits the number of digits."""
+    check_digits(digits)
+    return ByState(digits) if digits <= MOST_DIGITS_BY_STATE else ByCascade(digits)
+
+
+class ByState(Partition):
+    """One stratum for each pattern of column states."""
+
+    def __init__(self, digits: int) -> None:
+        self.digits = digits
+        self.names = list(all_strata(digits))
+        self.probabilities = [stratum_probability(name) for name in self.names]
+        self._states = np.stack([stratum_states(name) for name in self.names])
+
+    def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
+        shape = (count, self.digits)
+        return with_states(generator, np.broadcast_to(self._states[stratum], shape))
+
+    def of(self, questions: Questions) -> Int[Array, " batch"]:
+        powers = 3 ** np.arange(self.digits)
+        order = np.argsort(self._states @ powers)
+        found: Array = order[Columns.of(questions).state.astype(np.int64) @ powers]
+        return found
+
+
+class _Seen(NamedTuple):
+    """What the automaton remembers of the columns it has read, from the units up."""
+
+    run: int
+    """Nines in a row just now."""
+    carrying: bool
+    """Whether a carry passes through them."""
+    carry: int
+    """The longest run so far that passed a carry on."""
+    quiet: int
+    """The longest run so far through which none came."""
+
+    def then(self, state: State) -> _Seen:
+        if state is not State.PROPAGATE:
+            return _Seen(0, state is State.GENERATE, self.carry, self.quiet)
+        run = min(self.run + 1, LONGEST)
+        if self.carrying:
+            return _Seen(run, True, max(self.carry, run), self.quiet)
+        return _Seen(run, False, self.carry, max(self.quiet, run))
+
+
+_START = _Seen(0, False, 0, 0)
+
+
+class ByCascade(Partition):
+    """One stratum for each pair (longest cascade that carries, longest that does not)."""
+
+    def __init__(self, digits: int) -> None:
+        self.digits = digits
+        lengths = range(min(LONGEST, digits) + 1)
+        labels = [(carry, quiet) for carry in lengths for quiet in lengths]
+        sizes = {label: _ways(digits, _START, label) for label in labels}
+        self._labels = [label for label in labels if sizes[label]]
+        self.names = [_name(carry, quiet) for carry, quiet in self._labels]
+        self.probabilities = [Fraction(sizes[label], 100**digits) for label in self._labels]
+
+    def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
+        states = np.empty((count, self.digits), dtype=np.int8)
+        at = {_START: np.arange(count)}
+        for column in range(self.digits):
+            states[:, column], at = self._step(generator, column, at, self._labels[stratum])
+        return with_states(generator, states)
+
+    def _step(
+        self,
+        generator: np.random.Generator,
+        column: int,
+        at: dict[_Seen, Array],
+        label: tuple[int, int],
+    ) -> tuple[Int[Array, " batch"], dict[_Seen, Array]]:
+        """Draw the state of one column for all questions, given what was drawn below it."""
+        left = self.digits - column - 1
+        chosen = np.empty(sum(map(len, at.values())), dtype=np.int8)
+        reached: dict[_Seen, list[Array]] = {}
+        for seen, members in at.items():
+            ways = [PAIRS_PER_STATE[s] * _ways(left, seen.then(s), label) for s in State]
+            shares = np.array([float(Fraction(w, sum(ways))) for w in ways])
+            drawn = generator.choice(len(State), size=len(members), p=shares / shares.sum())
+            chosen[members] = drawn
+            for state in State:
+                reached.setdefault(seen.then(state), []).append(members[drawn == state])
+        joined = {seen: np.concatenate(parts) for seen, parts in reached.items()}
+        return chosen, {seen: members for seen, members in joined.items() if len(members)}
+
+    def of(self, questions: Questions) -> Int[Array, " batch"]:
+        columns = Columns.of(questions)
+        nine = columns.make_sum_9
+        run = np.zeros(len(questions), dtype=np.int64)
+        carry, quiet = run.copy(), run.copy()
+        for i in range(self.digits):
+            run = np.where(nine[:, i], np.minimum(run + 1, LONGEST), 0)
+            through = columns.carry_in[:, i]
+            carry = np.where(nine[:, i] & through, np.maximum(carry, run), carry)
+            quiet = np.where(nine[:, i] & ~through, np.maximum(quiet, run), quiet)
+        index = {label: i for i, label in enumerate(self._labels)}
+        return np.array([index[pair] for pair in zip(carry.tolist(), quiet.tolist(), strict=True)])
+
+
+@cache
+def _ways(left: int, seen: _Seen, label: tuple[int, int]) -> int:
+    """In how many ways the digit pairs that are left can be chosen to end with a label."""
+    if seen.carry > label[0] or seen.quiet > label[1]:
+        return 0
+    if left == 0:
+        return int((seen.carry, seen.quiet) == label)
+    return sum(PAIRS_PER_STATE[s] * _ways(left - 1, seen.then(s), label) for s in State)
+
+
+def _name(carry: int, quiet: int) -> str:
+    def length(run: int) -> str:
+        return f"{run} or more" if run == LONGEST else str(run)
+
+    return f"longest carrying {length(carry)}, longest quiet {length(quiet)}"
