@@ -6,7 +6,7 @@ PEER := .venv-tl
 # In the environment, so that it also reaches the environment in which pip builds the package.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: study test test-slow lint bench shipped-model clean help
+.PHONY: study test test-slow lint bench shipped-model notebooks clean help
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -32,7 +32,13 @@ shipped-model: .venv/installed  ## Make the model that comes with the package, a
 	rm -rf src/carryscope/shipped/fast-5
 	$(BIN)/carryscope train --preset fast-5 --out src/carryscope/shipped/fast-5
 	$(BIN)/carryscope dissect src/carryscope/shipped/fast-5
+	$(BIN)/carryscope figures src/carryscope/shipped/fast-5 --only staircase,carries --out docs
 	rm -f src/carryscope/shipped/fast-5/.lock
+
+notebooks: .venv/installed-dev  ## Run the notebooks and keep their output
+	$(BIN)/python -c "import nbclient, nbformat, pathlib; [(nb := nbformat.read(p, 4), \
+	nbclient.NotebookClient(nb, record_timing=False).execute(), nbformat.write(nb, p)) \
+	for p in pathlib.Path('notebooks').glob('*.ipynb')]"
 
 clean:  ## Remove environments and caches; runs stay
 	rm -rf .venv $(PEER) .pytest_cache .mypy_cache .ruff_cache build dist

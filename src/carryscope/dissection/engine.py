@@ -33,7 +33,9 @@ CHUNK = 256
 """Questions at a time: their states stay within some 50 MB."""
 
 Change = Intervention | tuple[Intervention, ...]
-"""One intervention, or several made at once."""
+"""One intervention, or several made at once, or none: `()` leaves the model as it is."""
+
+UNCHANGED: Change = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,22 +81,22 @@ class Engine:
     def answers(
         self,
         questions: Questions,
-        changes: Sequence[Change] = (),
+        changes: Sequence[Change] = (UNCHANGED,),
         *,
         on_progress: Callable[[int], object] = lambda _: None,
     ) -> Outcomes:
-        """What the model says under each change; with no change at all, the clean answers.
+        """What the model says under each change; by default, when nothing is changed.
 
         `on_progress` hears, for every chunk, how many questions times changes were done.
         """
         self._check(questions, changes)
-        parts, clean = [], not changes
+        parts = []
         for start in range(0, len(questions), CHUNK):
             chunk = slice(start, start + CHUNK)
             with torch.inference_mode():
                 logits = self._chunk(questions[chunk], changes, chunk)
             parts.append(_outcomes(self.layout.encode(questions[chunk]), logits))
-            on_progress(logits.shape[0] * logits.shape[1] * (not clean))
+            on_progress(logits.shape[0] * logits.shape[1])
         return Outcomes(
             truth=np.concatenate([part.truth for part in parts]),
             predicted=np.concatenate([part.predicted for part in parts], axis=1),
@@ -118,12 +120,12 @@ class Engine:
         self, questions: Questions, changes: Sequence[Change], chunk: slice
     ) -> Float[Tensor, "change batch answer token"]:
         clean = self.capture(questions)
-        if not changes:
-            return clean.logits[None]
         logits = clean.logits.repeat(len(changes), 1, 1, 1)
         sources: dict[int, Capture] = {}
         jobs = Jobs(self.model, clean, logits)
         for i, change in enumerate(changes):
+            if change == UNCHANGED:
+                continue
             if isinstance(change, tuple):
                 logits[i] = answers_by_hooks(self.model, questions, change, self.reference, chunk)
                 continue

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from carryscope.dissection.attention import HeadRole
-from carryscope.dissection.engine import Engine, Outcomes
+from carryscope.dissection.engine import UNCHANGED, Engine, Outcomes
 from carryscope.dissection.interventions import Ablate, How
 from carryscope.dissection.samples import Samples
 from carryscope.evidence import Mean, Share
@@ -66,10 +66,9 @@ def study_heads(
     ]
     effects = []
     for kind, questions in samples.by_class.items():
-        clean = engine.answers(questions)
-        effects.append(_effect(clean, 0, kind, engine.layout.answer_names))
-        outcomes = engine.answers(questions, changes, on_progress=on_progress)
-        for i, (layer, head, how) in enumerate(wanted):
+        outcomes = engine.answers(questions, [UNCHANGED, *changes], on_progress=on_progress)
+        effects.append(_effect(outcomes, 0, kind, engine.layout.answer_names))
+        for i, (layer, head, how) in enumerate(wanted, start=1):
             effect = _effect(outcomes, i, kind, engine.layout.answer_names)
             effects.append(msgspec.structs.replace(effect, layer=layer, head=head, how=how))
     carrier = _base_add_head(effects)

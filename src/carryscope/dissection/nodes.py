@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from carryscope.dissection.engine import Engine
+from carryscope.dissection.engine import UNCHANGED, Engine
 from carryscope.dissection.interventions import How, all_nodes
 from carryscope.dissection.samples import Samples
 from carryscope.evidence import Share
@@ -64,10 +64,9 @@ def study_nodes(
 ) -> NodesFinding:
     """Ablate every node to its mean."""
     questions, nodes = samples.varied, all_nodes(engine.config)
-    clean = engine.answers(questions)
-    changes = [node.ablated(NODE_HOW) for node in nodes]
+    changes = [UNCHANGED, *(node.ablated(NODE_HOW) for node in nodes)]
     outcomes = engine.answers(questions, changes, on_progress=on_progress)
-    correct = clean.correct[0]
+    correct, right_before = outcomes.correct[0], outcomes.right[0]
     columns = Columns.of(questions)
     effects = [
         NodeEffect(
@@ -76,11 +75,11 @@ def study_nodes(
             layer=node.layer,
             head=node.head,
             fails=Share.measured(int((correct & ~still).sum()), int(correct.sum())),
-            digits=_digits(engine.layout.answer_names, clean.right[0], right),
+            digits=_digits(engine.layout.answer_names, right_before, right),
             classes=_classes(columns, correct, correct & ~still),
             complexity=_complexity(columns, correct & ~still),
         )
-        for node, still, right in zip(nodes, outcomes.correct, outcomes.right, strict=True)
+        for node, still, right in zip(nodes, outcomes.correct[1:], outcomes.right[1:], strict=True)
     ]
     used = {effect.row for effect in effects if effect.useful}
     return NodesFinding(

@@ -19,8 +19,8 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from carryscope.dissection.engine import Engine, Outcomes
-from carryscope.dissection.interventions import Ablate, Cut, How, Intervention
+from carryscope.dissection.engine import UNCHANGED, Engine
+from carryscope.dissection.interventions import Ablate, Cut, How
 from carryscope.dissection.samples import Samples
 from carryscope.evidence import Mean, Share
 
@@ -104,15 +104,14 @@ def study_rows(
 ) -> RowsFinding:
     """The paper's row table, the tests that could have failed, and both on the control."""
     few = samples.varied[-EDGE_QUESTIONS:]
-    clean = engine.answers(samples.varied)
-    rows = _rows(engine, samples, clean, on_progress)
+    clean_loss, rows = _rows(engine, samples, on_progress)
     edges = _edges(engine, samples, on_progress)
     return RowsFinding(
         seed=samples.seed,
         questions=len(samples.varied),
         edge_questions=len(few),
         threshold=PAPER_THRESHOLD,
-        clean_loss=Mean.measured(clean.loss[0].mean(1).tolist()),
+        clean_loss=clean_loss,
         rows=rows,
         edges=edges,
         tokens=_tokens(engine, samples, on_progress),
@@ -123,8 +122,8 @@ def study_rows(
 
 
 def _rows(
-    engine: Engine, samples: Samples, clean: Outcomes, on_progress: Callable[[int], object]
-) -> list[RowEffect]:
+    engine: Engine, samples: Samples, on_progress: Callable[[int], object]
+) -> tuple[Mean, list[RowEffect]]:
     names, last = engine.layout.position_names, engine.config.layers - 1
     ways: list[How] = ["zero", "mean"]
     wanted = [
@@ -136,9 +135,9 @@ def _rows(
     changes = [
         Ablate(f"blocks.{layer}.hook_resid_post", (row,), how=how) for layer, row, how in wanted
     ]
-    outcomes = engine.answers(samples.varied, changes, on_progress=on_progress)
-    limit = float(clean.loss.mean()) + PAPER_THRESHOLD
-    return [
+    outcomes = engine.answers(samples.varied, [UNCHANGED, *changes], on_progress=on_progress)
+    limit = float(outcomes.loss[0].mean()) + PAPER_THRESHOLD
+    effects = [
         RowEffect(
             layer=layer,
             row=row,
@@ -147,13 +146,14 @@ def _rows(
             forced=layer == last,
             loss=Mean.measured(loss.mean(1).tolist()),
             important=bool(loss.mean() > limit),
-            changed=_changed(engine.layout.answer_names, clean.predicted[0], said),
-            patterns=_patterns(said == clean.truth),
+            changed=_changed(engine.layout.answer_names, outcomes.predicted[0], said),
+            patterns=_patterns(said == outcomes.truth),
         )
         for (layer, row, how), loss, said in zip(
-            wanted, outcomes.loss, outcomes.predicted, strict=True
+            wanted, outcomes.loss[1:], outcomes.predicted[1:], strict=True
         )
     ]
+    return Mean.measured(outcomes.loss[0].mean(1).tolist()), effects
 
 
 def _changed(names: list[str], before: np.ndarray, after: np.ndarray) -> dict[str, Share]:
@@ -234,10 +234,8 @@ def _flipped(
     Changes, not mistakes, are counted: an untrained model has nothing to unlearn.
     """
     questions = samples.varied[-EDGE_QUESTIONS:]
-    clean = engine.answers(questions).predicted
-    asked: list[Intervention] = list(changes)
-    said = engine.answers(questions, asked, on_progress=on_progress).predicted
-    counts: np.ndarray = (said != clean).sum(1)
+    said = engine.answers(questions, [UNCHANGED, *changes], on_progress=on_progress).predicted
+    counts: np.ndarray = (said[1:] != said[0]).sum(1)
     return counts
 
 

@@ -6,6 +6,11 @@ went wrong, and failing questions to show.
 A first round asks every stratum a few questions and the common ones more. Then, round by
 round, questions go to strata in proportion to (probability) x (standard deviation of failing),
 which is what makes the interval of the sum shortest for a given number of questions.
+
+Whoever asks more where something failed, and then counts those very failures, ends up too low:
+a stratum that looked bad by chance is asked again and corrected, one that looked good by chance
+is not. So every stratum is sampled in two halves, and each half is shared out by what was seen
+in the other: given its size, a half knows nothing of its own failures.
 """
 
 from __future__ import annotations
@@ -37,30 +42,34 @@ KEPT = 32
 
 @dataclass(eq=False)
 class Tally:
-    """What was asked and what went wrong, by stratum. Filled round by round."""
+    """What was asked and what went wrong. Filled round by round.
+
+    A *cell* is one half of one stratum: cells 0 .. S-1 are the first halves, S .. 2S-1 the
+    second.
+    """
 
     partition: Partition
-    asked: Int[Array, " stratum"]
-    failed: Int[Array, " stratum"]
-    forced: Int[Array, "stratum answer"]
+    asked: Int[Array, " cell"]
+    failed: Int[Array, " cell"]
+    forced: Int[Array, "cell answer"]
     """Wrong answer tokens, teacher-forced."""
-    free: Int[Array, "stratum answer"]
+    free: Int[Array, "cell answer"]
     """Wrong answer tokens, free-running."""
-    case_asked: Int[Array, "stratum digit depth carrying"]
+    case_asked: Int[Array, "cell digit depth carrying"]
     """Answer digits by look-ahead depth, quiet and carrying."""
-    case_wrong: Int[Array, "stratum digit depth carrying"]
+    case_wrong: Int[Array, "cell digit depth carrying"]
     """Those that were wrong, teacher-forced."""
     failing: dict[int, Questions] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, partition: Partition, answers: int) -> Tally:
-        strata, digits = len(partition), partition.digits + 1
-        by_answer = (strata, answers)
-        by_case = (strata, digits, digits, 2)
+        cells, digits = 2 * len(partition), partition.digits + 1
+        by_answer = (cells, answers)
+        by_case = (cells, digits, digits, 2)
         return cls(
             partition,
-            np.zeros(strata, dtype=np.int64),
-            np.zeros(strata, dtype=np.int64),
+            np.zeros(cells, dtype=np.int64),
+            np.zeros(cells, dtype=np.int64),
             np.zeros(by_answer, dtype=np.int64),
             np.zeros(by_answer, dtype=np.int64),
             np.zeros(by_case, dtype=np.int64),
@@ -72,29 +81,40 @@ class Tally:
         return int(self.asked.sum())
 
     @property
+    def weights(self) -> Float[Array, " cell"]:
+        """The share of each cell in the estimate: half of its stratum's probability."""
+        return np.tile(self.partition.weights / 2, 2)
+
+    @property
     def failure(self) -> Rate:
         """The chance of a wrong answer over all questions."""
-        return weighted_rate(self.partition.weights, self.asked, self.failed)
+        return weighted_rate(self.weights, self.asked, self.failed)
 
-    def ask(self, judge: Judge, questions: Questions, stratum: Int[Array, " batch"]) -> None:
+    def by_stratum(self, counts: Int[Array, cell * rest]) -> Int[Array, stratum * rest]:
+        """Both halves together."""
+        both: Array = counts.reshape(2, len(self.partition), *counts.shape[1:]).sum(axis=0)
+        return both
+
+    def ask(self, judge: Judge, questions: Questions, cell: Int[Array, " batch"]) -> None:
         """Put questions to the judge and count."""
         mistakes = judge(questions)
         failed = mistakes.failed
-        np.add.at(self.asked, stratum, 1)
-        np.add.at(self.failed, stratum, failed)
-        np.add.at(self.forced, stratum, mistakes.teacher_forced)
-        np.add.at(self.free, stratum, mistakes.free_running)
-        self._count_cases(questions, stratum, mistakes.teacher_forced)
+        np.add.at(self.asked, cell, 1)
+        np.add.at(self.failed, cell, failed)
+        np.add.at(self.forced, cell, mistakes.teacher_forced)
+        np.add.at(self.free, cell, mistakes.free_running)
+        self._count_cases(questions, cell, mistakes.teacher_forced)
+        stratum = cell % len(self.partition)
         for s in np.unique(stratum[failed]):
             new = questions[failed & (stratum == s)]
             kept = [self.failing[s], new] if s in self.failing else [new]
             self.failing[int(s)] = Questions.joined(kept)[:KEPT]
 
-    def _count_cases(self, questions: Questions, stratum: Array, wrong: Array) -> None:
+    def _count_cases(self, questions: Questions, cell: Array, wrong: Array) -> None:
         columns = Columns.of(questions)
         shape = self.case_asked.shape
         for k in range(columns.digits + 1):
-            place = (stratum, columns.look_ahead[:, k], columns.carrying[:, k].astype(np.int64))
+            place = (cell, columns.look_ahead[:, k], columns.carrying[:, k].astype(np.int64))
             flat = np.ravel_multi_index(place, (shape[0], shape[2], shape[3]))
             size = shape[0] * shape[2] * shape[3]
             missed = flat[wrong[:, wrong.shape[1] - 1 - k]]
@@ -116,8 +136,8 @@ def hold_trial(
     """Ask until the interval is narrow enough, relative to the estimate, or the budget is spent."""
     tally = Tally.empty(partition, answers)
     floor = min(FLOOR, max(1, budget // len(partition)))
-    first = np.ceil(partition.weights * min(FIRST_ROUND, budget)).astype(np.int64)
-    _ask_round(tally, judge, generator, np.maximum(first, floor))
+    first = np.ceil(tally.weights * min(FIRST_ROUND, budget)).astype(np.int64)
+    _ask_round(tally, judge, generator, np.maximum(first, floor // 2 + 1))
     on_round(tally)
     while tally.evaluated < budget and tally.failure.relative_width > width:
         size = min(int(GROWTH * tally.evaluated) + 1, budget - tally.evaluated)
@@ -127,23 +147,25 @@ def hold_trial(
 
 
 def _ask_round(
-    tally: Tally, judge: Judge, generator: np.random.Generator, counts: Int[Array, " stratum"]
+    tally: Tally, judge: Judge, generator: np.random.Generator, counts: Int[Array, " cell"]
 ) -> None:
     chosen = np.flatnonzero(counts)
-    drawn = [tally.partition.draw(generator, int(s), int(counts[s])) for s in chosen]
+    strata = len(tally.partition)
+    drawn = [tally.partition.draw(generator, int(c) % strata, int(counts[c])) for c in chosen]
     tally.ask(judge, Questions.joined(drawn), np.repeat(chosen, counts[chosen]))
 
 
-def _shares(tally: Tally, size: int) -> Int[Array, " stratum"]:
+def _shares(tally: Tally, size: int) -> Int[Array, " cell"]:
     """How the next questions are shared out: to where they narrow the interval most.
 
-    The chance of failing is taken a little above what was seen, so that strata in which
-    nothing failed yet go on being asked, the likelier ones more.
+    A cell's chance of failing is that of its stratum's other half, taken a little above what
+    was seen, so that strata in which nothing failed yet go on being asked, the likelier ones
+    more.
     """
-    chance = (tally.failed + 0.5) / (tally.asked + 1)
-    spread: Float[Array, " stratum"] = tally.partition.weights * np.sqrt(chance * (1 - chance))
+    chance = np.roll((tally.failed + 0.5) / (tally.asked + 1), len(tally.partition))
+    spread: Float[Array, " cell"] = tally.weights * np.sqrt(chance * (1 - chance))
     wanted = spread / spread.sum() * (tally.evaluated + size)
     lacking = np.maximum(wanted - tally.asked, 0)
-    counts: Int[Array, " stratum"] = np.floor(lacking / lacking.sum() * size).astype(np.int64)
+    counts: Int[Array, " cell"] = np.floor(lacking / lacking.sum() * size).astype(np.int64)
     counts[np.argsort(-lacking)[: size - int(counts.sum())]] += 1
     return counts

@@ -1,0 +1,301 @@
+"""How often a model fails, over all 10^(2n) questions, and where: the numbers and a verdict.
+
+In: a model, or any judge of questions. Out: `RiskFinding`.
+
+Up to three digits every question is asked. Beyond, questions are drawn stratum by stratum, and
+what is measured in each is put together with its exact probability (`trial.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from carryscope.dissection.findings import weights_hash
+from carryscope.errors import CallError
+from carryscope.evidence import Share
+from carryscope.model.transformer import Transformer
+from carryscope.storage import read_json
+from carryscope.task.questions import Questions
+from carryscope.task.strata import LookAhead, look_ahead_probabilities
+from carryscope.verification.estimate import Rate, weighted_rate
+from carryscope.verification.exhaustive import ask_everything
+from carryscope.verification.failures import FailureSearch, fewest_digits, look_around, simplest
+from carryscope.verification.judging import Judge, judge_of
+from carryscope.verification.partition import partition
+from carryscope.verification.risk_verdict import risk_verdict
+from carryscope.verification.trial import Tally, hold_trial
+from carryscope.version import __version__
+
+RISK_FILE = Path("findings") / "risk.json"
+
+EXHAUSTIVE_DIGITS = 3
+"""Up to here every question is asked: a million of them for three digits."""
+
+WIDTH, BUDGET = 0.05, 1_000_000
+"""By default, ask until the 95 % interval is as wide as 5 % of the estimate, or this many."""
+
+NAIVE = 1_000_000
+"""The uniform questions of the usual test."""
+
+MOST_FAILURES = 10
+"""Patterns listed as the likeliest failures."""
+
+STARTS_PER_PATTERN = 8
+"""Failing questions of each that are shrunk; the simplest outcome is shown."""
+
+
+class StratumRisk(msgspec.Struct, frozen=True, kw_only=True):
+    """One stratum."""
+
+    name: str
+    probability: float
+    failed: Share
+    contribution: float
+    """Its part in the chance of a wrong answer: probability times share that failed."""
+
+
+class LikelyFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """A pattern that fails, and the simplest question that shows it."""
+
+    stratum: str
+    share_of_failures: float
+    """Of all wrong answers, how many are of this pattern."""
+    rate: float
+    """How many questions of the pattern fail."""
+    question: str
+
+
+class DigitRisk(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer token."""
+
+    digit: str
+    teacher_forced: Rate
+    free_running: Rate
+
+
+class CaseRisk(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer digit at one look-ahead depth: the paper's central finding, by numbers."""
+
+    digit: str
+    depth: int
+    carrying: bool
+    probability: float
+    wrong: Rate
+    """The chance that the digit is wrong, teacher-forced, given this look-ahead."""
+    asked: int
+
+
+class NaiveTest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the usual test, a million uniform questions, would say; and what it would take."""
+
+    questions: int
+    low: float
+    high: float
+    """Its interval, if it met with just the estimated share of failures."""
+    for_our_width: int
+    """Uniform questions it would need for an interval as narrow as ours."""
+
+
+class RiskFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a model fails, and where."""
+
+    package_version: str
+    weights_sha256: str
+    seed: int
+    questions: str
+    """How many there are: 10^(2n), in decimal."""
+    evaluated: int
+    exhaustive: bool
+    width: float
+    budget: int
+    teacher_forced: Rate
+    """The chance of a wrong answer over all questions."""
+    free_running: Rate
+    """The same number: up to the first wrong token both read the same."""
+    digits: list[DigitRisk]
+    cases: list[CaseRisk]
+    strata: list[StratumRisk]
+    """Those that were met failing, likeliest failures first; then all others."""
+    failures: list[LikelyFailure]
+    search: FailureSearch
+    naive: NaiveTest
+    verdict: str
+
+
+def measure_risk(
+    model: Transformer,
+    *,
+    seed: int = 0,
+    width: float = WIDTH,
+    budget: int = BUDGET,
+    on_round: Callable[[Tally], object] = lambda _: None,
+) -> RiskFinding:
+    """The risk of a model."""
+    if not 0 < width < 2:
+        raise CallError(f"width must be between 0 and 2. Got {width}.")
+    if budget < 1:
+        raise CallError(f"budget must be at least 1. Got {budget}.")
+    layout = model.config.layout
+    return judged_risk(
+        judge_of(model),
+        layout.digits,
+        layout.answer_names,
+        weights_sha256=weights_hash(model),
+        seed=seed,
+        width=width,
+        budget=budget,
+        on_round=on_round,
+    )
+
+
+def judged_risk(
+    judge: Judge,
+    digits: int,
+    answer_names: list[str],
+    *,
+    weights_sha256: str,
+    seed: int,
+    width: float,
+    budget: int,
+    on_round: Callable[[Tally], object],
+) -> RiskFinding:
+    """The risk of whatever the judge judges."""
+    generator = np.random.default_rng((seed, digits))
+    exhaustive = digits <= EXHAUSTIVE_DIGITS
+    strata, answers = partition(digits), len(answer_names)
+    if exhaustive:
+        tally = ask_everything(judge, strata, answers, on_round)
+    else:
+        tally = hold_trial(
+            judge, strata, answers, generator, width=width, budget=budget, on_round=on_round
+        )
+    finding = RiskFinding(
+        package_version=__version__,
+        weights_sha256=weights_sha256,
+        seed=seed,
+        questions=str(10 ** (2 * digits)),
+        evaluated=tally.evaluated,
+        exhaustive=exhaustive,
+        width=width,
+        budget=budget,
+        teacher_forced=_rate(tally, tally.failed, exhaustive),
+        free_running=_rate(tally, tally.failed, exhaustive),
+        digits=[
+            DigitRisk(
+                digit=name,
+                teacher_forced=_rate(tally, tally.forced[:, i], exhaustive),
+                free_running=_rate(tally, tally.free[:, i], exhaustive),
+            )
+            for i, name in enumerate(answer_names)
+        ],
+        cases=_cases(tally, exhaustive),
+        strata=_strata(tally),
+        failures=_failures(tally, judge),
+        search=_search(tally, judge, generator),
+        naive=_naive(_rate(tally, tally.failed, exhaustive)),
+        verdict="",
+    )
+    return msgspec.structs.replace(finding, verdict=risk_verdict(finding))
+
+
+def read_risk(directory: Path) -> RiskFinding:
+    """The findings in a run directory."""
+    path = directory / RISK_FILE
+    if not path.exists():
+        raise CallError(f"The risk of {directory} is not known. Run: carryscope risk {directory}")
+    return read_json(path, RiskFinding)
+
+
+def _rate(tally: Tally, counts: np.ndarray, exhaustive: bool) -> Rate:
+    if exhaustive:
+        return Rate.exactly(int(counts.sum()), tally.evaluated)
+    return weighted_rate(tally.weights, tally.asked, counts)
+
+
+def _cases(tally: Tally, exhaustive: bool) -> list[CaseRisk]:
+    """Every look-ahead that was met, hardest digit first."""
+    cases = []
+    chances = look_ahead_probabilities(tally.partition.digits)
+    for case in sorted(chances, key=lambda c: (-c.digit, c.depth, not c.carrying)):
+        place = (slice(None), case.digit, case.depth, int(case.carrying))
+        asked, wrong = tally.case_asked[place], tally.case_wrong[place]
+        if asked.sum():
+            cases.append(
+                CaseRisk(
+                    digit=f"A{case.digit}",
+                    depth=case.depth,
+                    carrying=case.carrying,
+                    probability=float(chances[case]),
+                    wrong=_case_rate(tally, case, asked, wrong, exhaustive),
+                    asked=int(asked.sum()),
+                )
+            )
+    return cases
+
+
+def _case_rate(
+    tally: Tally, case: LookAhead, asked: np.ndarray, wrong: np.ndarray, exhaustive: bool
+) -> Rate:
+    """The rate among the questions of a case: by their exact weight within each stratum."""
+    if exhaustive:
+        return Rate.exactly(int(wrong.sum()), int(asked.sum()))
+    met = asked > 0
+    inside = tally.weights[met] * asked[met] / tally.asked[met]
+    return weighted_rate(inside / inside.sum(), asked[met], wrong[met])
+
+
+def _strata(tally: Tally) -> list[StratumRisk]:
+    asked, failed = tally.by_stratum(tally.asked), tally.by_stratum(tally.failed)
+    weights = tally.partition.weights
+    found = [
+        StratumRisk(
+            name=name,
+            probability=float(weights[s]),
+            failed=Share.measured(int(failed[s]), int(asked[s])),
+            contribution=float(weights[s] * failed[s] / max(asked[s], 1)),
+        )
+        for s, name in enumerate(tally.partition.names)
+    ]
+    return sorted(found, key=lambda stratum: (-stratum.contribution, -stratum.probability))
+
+
+def _failures(tally: Tally, judge: Judge) -> list[LikelyFailure]:
+    """The patterns that contribute most, each with its simplest failing question."""
+    if not tally.failing:
+        return []
+    asked, failed = tally.by_stratum(tally.asked), tally.by_stratum(tally.failed)
+    rate = failed / np.maximum(asked, 1)
+    contribution = tally.partition.weights * rate
+    chosen = sorted(tally.failing, key=lambda s: -contribution[s])[:MOST_FAILURES]
+    starts = [tally.failing[s][:STARTS_PER_PATTERN] for s in chosen]
+    shrunk = simplest(judge, Questions.joined(starts))
+    ends = np.cumsum([len(part) for part in starts])
+    return [
+        LikelyFailure(
+            stratum=tally.partition.names[s],
+            share_of_failures=float(contribution[s] / contribution.sum()),
+            rate=float(rate[s]),
+            question=fewest_digits(shrunk[end - len(part) : end]),
+        )
+        for s, part, end in zip(chosen, starts, ends, strict=True)
+    ]
+
+
+def _search(tally: Tally, judge: Judge, generator: np.random.Generator) -> FailureSearch:
+    failing = list(tally.failing.values())
+    digits = tally.partition.digits
+    joined = Questions.joined(failing) if failing else Questions.from_integers([], digits)
+    asked, failed = tally.by_stratum(tally.asked), tally.by_stratum(tally.failed)
+    return look_around(judge, tally.partition, joined, failed / np.maximum(asked, 1), generator)
+
+
+def _naive(rate: Rate) -> NaiveTest:
+    expected = Share.measured(round(rate.estimate * NAIVE), NAIVE)
+    half = (rate.high - rate.low) / 2
+    spread = rate.estimate * (1 - rate.estimate)
+    needed = round(spread * (1.96 / half) ** 2) if half and rate.estimate else 0
+    return NaiveTest(questions=NAIVE, low=expected.low, high=expected.high, for_our_width=needed)

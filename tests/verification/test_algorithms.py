@@ -1,0 +1,215 @@
+"""Stated algorithms: each does what it says, and one of the user's own is checked before use."""
+
+import textwrap
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cases import CASES
+
+import carryscope
+from carryscope.dissection.samples import Samples
+from carryscope.errors import CallError
+from carryscope.task.algorithms import algorithm_1, exact_sum, look_ahead_sum
+from carryscope.task.columns import Columns
+from carryscope.task.questions import Questions, parse_question
+from carryscope.verification.algorithms import (
+    ALGORITHM_1,
+    AS_DISSECTED,
+    EXACT,
+    WRONG,
+    Algorithm,
+    exact,
+    look_ahead,
+    shipped,
+)
+from carryscope.verification.own_algorithm import load_algorithm, own_algorithm
+
+
+def nines_rich(digits: int, count: int = 3000) -> Questions:
+    return Samples(digits, 1).nines_rich("test", count)
+
+
+@pytest.fixture(scope="module")
+def dissected() -> list[Algorithm]:
+    return shipped(5, carryscope.load().dissection().first_digits)
+
+
+def named(algorithms, name) -> Algorithm:
+    return next(a for a in algorithms if a.name == name)
+
+
+def test_the_shipped_algorithms_are_those_of_the_task(dissected):
+    questions = nines_rich(5)
+    columns = Columns.of(questions)
+    assert (named(dissected, EXACT).answer(columns) == exact_sum(questions)).all()
+    assert (named(dissected, ALGORITHM_1).answer(columns) == algorithm_1(questions)).all()
+    for reach in (1, 3, 4):
+        said = named(dissected, f"look-ahead {reach}").answer(columns)
+        assert (said == look_ahead_sum(questions, reach=reach)).all()
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_algorithm_1_gives_the_answers_worked_out_by_hand(case):
+    said = look_ahead(2, 5).answer(Columns.of(parse_question(case.question, 5)))
+    assert "".join(map(str, said[0, ::-1])) == case.algorithm_1
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("44445+55555", "090000"),  # A5 sees columns 4, 3, 2: all nines. A4 reads A5 = 1
+        ("445+555", "000000"),  # as Algorithm 1
+        ("44450+55550", "100000"),  # A5 sees column 2; A4, whose own column is a nine, reads it
+        ("4450+5550", "000000"),  # column 4 is no nine, so A4 sees columns 3 and 2 only
+    ],
+)
+def test_the_dissected_algorithm_sees_further_at_the_first_digits(dissected, question, answer):
+    columns = Columns.of(parse_question(question, 5))
+    said = "".join(map(str, named(dissected, AS_DISSECTED).answer(columns)[0, ::-1]))
+    truth = exact_sum(parse_question(question, 5))[0, ::-1]
+    reads_token = columns.sums[0, 4] == 9
+    assert said[1] == (str(truth[1]) if reads_token else answer[1])
+    assert said[0] == answer[0]
+
+
+@pytest.mark.parametrize("digits", [1, 2, 5, 12])
+def test_the_key_of_a_digit_decides_it(digits, dissected):
+    columns = Columns.of(nines_rich(digits))
+    for algorithm in dissected if digits == 5 else shipped(digits):
+        answer = algorithm.answer(columns)
+        for k in range(digits + 1):
+            key = algorithm.keys(columns, k)
+            together = np.unique(key * 10 + answer[:, k])
+            assert len(together) == key.max() + 1, (algorithm.name, k)
+
+
+@pytest.mark.parametrize("digits", [2, 5])
+def test_columns_are_read_as_stated(digits):
+    for algorithm in shipped(digits):
+        measured = own_algorithm(replace(algorithm, reads=None), digits).reads
+        assert (measured == algorithm.reads).all(), algorithm.name
+
+
+def test_the_control_never_looks_at_its_own_column(dissected):
+    control = named(dissected, WRONG)
+    assert control.control
+    assert not np.diagonal(control.reads).any()
+
+
+GOOD = """
+    import numpy as np
+    from carryscope.verification.algorithms import Algorithm
+
+    def base(columns):
+        '''No carries at all.'''
+        return np.pad(columns.base_add, ((0, 0), (0, 1)))
+
+    def large(columns):
+        return (1000 * np.pad(columns.sums, ((0, 0), (0, 1))) // 1000) % 10
+
+    named = Algorithm(name="mine", about="Base add.", answer=base,
+                      variables=lambda c: {"BA": base(c)}, offsets={"BA": 0})
+"""
+
+BROKEN = {
+    "there is no colon": ("mine.py", "", "is given as file.py:name. Got 'mine.py'"),
+    "there is no name": ("mine.py:", "", "is given as file.py:name"),
+    "there is no file": ("other.py:f", "", "There is no file other.py"),
+    "there is no such name": ("mine.py:f", "def g(c): pass", "has no 'f'. It has: g"),
+    "there is nothing": ("mine.py:f", "", "has no 'f'. It has: no function"),
+    "the file is not Python": ("mine.py:f", "def f(:", "cannot be run: SyntaxError"),
+    "the file fails": ("mine.py:f", "import nowhere", "cannot be run: ModuleNotFoundError"),
+    "the file exits": ("mine.py:f", "raise SystemExit", "cannot be run: SystemExit"),
+    "it is no function": ("mine.py:f", "f = 7", "must be a function .* Got a int"),
+    "it takes nothing": ("mine.py:f", "def f(): pass", "f failed on 2,000 questions: TypeError"),
+    "it fails": ("mine.py:f", "def f(c): return 1 / 0", "ZeroDivisionError: division by zero"),
+    "it writes into the sums": ("mine.py:f", "def f(c): c.sums[:] = 0", "read-only"),
+    "it gives nothing": ("mine.py:f", "def f(c): pass", "Got a NoneType of shape ()"),
+    "it gives ragged lists": ("mine.py:f", "def f(c): return [[1], [1, 2]]", "must be an array"),
+    "digits are missing": (
+        "mine.py:f",
+        "def f(c): return c.base_add",
+        r"shape \(2000, 6\): questions, and digits A0 to A5. Got a ndarray of shape \(2000, 5\)",
+    ),
+    "digits are fractions": (
+        "mine.py:f",
+        "import numpy as np\ndef f(c): return np.zeros((len(c.sums), 6))",
+        "must be of whole numbers. Got float64",
+    ),
+    "digits are too large": (
+        "mine.py:f",
+        "import numpy as np\ndef f(c): return np.pad(c.sums, ((0, 0), (0, 1)))",
+        "must have digits from 0 to 9. Got 1",
+    ),
+    "it depends on nothing": (
+        "mine.py:f",
+        "import numpy as np\ndef f(c): return np.zeros((len(c.sums), 6), dtype=int)",
+        "must depend on the question",
+    ),
+    "it depends on the other questions": (
+        "mine.py:f",
+        "import numpy as np\ndef f(c): return np.pad(c.base_add[::-1], ((0, 0), (0, 1)))",
+        "must answer each question by itself",
+    ),
+}
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda text: (tmp_path / "mine.py").write_text(textwrap.dedent(text))
+
+
+@pytest.mark.parametrize(("place", "text", "message"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_algorithm_is_told_in_one_line(write, place, text, message):
+    write(text)
+    with pytest.raises(CallError, match=message) as told:
+        load_algorithm(place, 5)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"variables": lambda c: {}}, "at least one. Got a dict"),
+        ({"variables": lambda c: 1 / 0}, "ZeroDivisionError"),
+        ({"variables": lambda c: {"BA": c.base_add}}, "Variable 'BA' of exact addition must be"),
+        ({"reads": np.ones((5, 5), dtype=bool)}, r"shape \(6, 5\), by digit and column"),
+    ],
+)
+def test_an_algorithm_whose_parts_do_not_fit_is_told_in_one_line(change, message):
+    with pytest.raises(CallError, match=message):
+        own_algorithm(replace(exact(5), **change), 5)
+
+
+def test_a_function_from_a_file_becomes_an_algorithm(write):
+    write(GOOD)
+    algorithm = load_algorithm("mine.py:base", 5)
+    assert (algorithm.name, algorithm.about) == ("base", "No carries at all.")
+    assert (algorithm.reads == np.eye(6, 5, dtype=bool)).all(), "each digit reads its own column"
+    columns = Columns.of(parse_question("45+67", 5))
+    assert algorithm.answer(columns).tolist() == [[2, 0, 0, 0, 0, 0]]
+    assert algorithm.variables(columns)["answer"].tolist() == [[2, 0, 0, 0, 0, 0]]
+
+
+def test_an_algorithm_object_keeps_its_variables(write):
+    write(GOOD)
+    algorithm = load_algorithm("mine.py:named", 5)
+    assert algorithm.name == "mine"
+    assert dict(algorithm.offsets) == {"BA": 0}
+
+
+def test_raw_sums_can_be_multiplied_without_overflow(write):
+    write(GOOD)
+    columns = Columns.of(nines_rich(5, 100))
+    large, base = (load_algorithm(f"mine.py:{name}", 5) for name in ("large", "base"))
+    assert (large.answer(columns) == base.answer(columns)).all()
+
+
+def test_the_example_in_the_docstring_runs_and_is_the_shortest_look_ahead(write):
+    write(textwrap.dedent(load_algorithm.__doc__.split("carry on:\n")[1]))
+    own = load_algorithm("mine.py:no_cascades", 5)
+    columns = Columns.of(nines_rich(5))
+    assert (own.answer(columns) == look_ahead(1, 5).answer(columns)).all()
+    assert (own.reads == look_ahead(1, 5).reads).all()

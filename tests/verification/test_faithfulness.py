@@ -1,0 +1,282 @@
+"""Faithfulness on models that are an algorithm, on one that is none, and on the shipped one."""
+
+import time
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+from built_adder import built_adder
+
+import carryscope
+from carryscope.dissection.dissect import dissect
+from carryscope.errors import CallError
+from carryscope.model.config import ModelConfig
+from carryscope.model.transformer import Transformer, initialise
+from carryscope.task.columns import Columns
+from carryscope.verification.agreement import answer_digits
+from carryscope.verification.algorithms import ALGORITHM_1, AS_DISSECTED, EXACT, WRONG
+from carryscope.verification.faithfulness import (
+    FAITHFULNESS_FILE,
+    FaithfulnessFinding,
+    faithful,
+    read_faithfulness,
+    write_faithfulness,
+)
+from carryscope.verification.stratified import Sample
+from carryscope.verification.table import learned_table
+
+NAMES = {1: "look-ahead 1", 2: ALGORITHM_1, 3: "look-ahead 3"}
+
+SHAPES = {
+    "one digit, one head": {"digits": 1, "heads": 1},
+    "two layers": {"digits": 2, "layers": 2},
+    "three layers, signed, two heads": {"digits": 1, "layers": 3, "heads": 2, "format": "signed"},
+    "attention only": {"digits": 2, "d_mlp": 0},
+    "four heads, 15 tokens": {"digits": 3, "heads": 4, "vocabulary": 15, "format": "signed"},
+    "ten digits": {"digits": 10, "heads": 2, "d_model": 16},
+}
+
+
+def found_in(model, **options) -> FaithfulnessFinding:
+    *_, dissection = dissect(model, parts=["attention", "first_digits"])
+    return faithful(model, dissection=dissection, **options)
+
+
+def scrubbed(found, name):
+    return next(one for one in found.inside if one.name == name)
+
+
+@pytest.fixture
+def few_questions(monkeypatch):
+    """Smaller samples: these tests ask whether it works, not what it finds."""
+    for name, value in {
+        "stratified.FLOOR": 10,
+        "stratified.SHARED": 1000,
+        "scrubbing.POOL": 400,
+        "scrubbing.BASES": 100,
+    }.items():
+        monkeypatch.setattr(f"carryscope.verification.{name}", value)
+
+
+@pytest.fixture(scope="module")
+def adders():
+    return {reach: found_in(built_adder(reach=reach)) for reach in NAMES}
+
+
+@pytest.fixture(scope="module")
+def untrained():
+    model = initialise(Transformer(ModelConfig(d_model=48)), torch.Generator().manual_seed(1))
+    return faithful(model)
+
+
+@pytest.mark.parametrize("reach", NAMES)
+def test_the_algorithm_that_a_model_is_built_to_be_is_named_best(adders, reach):
+    agreement = adders[reach].agreement
+    assert agreement.best == agreement.best_on_errors == NAMES[reach]
+    assert agreement.difference.low > 0
+    assert agreement.of(AS_DISSECTED).same_as == NAMES[reach]
+
+
+@pytest.mark.parametrize("reach", NAMES)
+def test_it_agrees_in_every_answer_and_makes_every_error_with_the_same_digit(adders, reach):
+    best = adders[reach].agreement.of(NAMES[reach])
+    for scope in (best.answer, *best.digits):
+        assert scope.agreement.estimate == 1
+        assert 0.999 < scope.agreement.low < 1, "a sample claims no certainty"
+        assert scope.where_right.estimate == 1
+        assert scope.left_wrong.estimate == 0
+        wrong = scope.scope == "answer" or int(scope.scope[1:]) > reach
+        for share in (scope.also_wrong, scope.same_wrong, scope.model_also_wrong):
+            assert (share.estimate == 1) if wrong else share is None
+    assert best.worst == []
+
+
+def test_probabilities_are_over_all_questions_not_over_the_sample(adders):
+    """The strata decide where look-ahead adders fail, so here the sample leaves no error."""
+    fails = {reach: found.agreement.of(NAMES[reach]).answer for reach, found in adders.items()}
+    assert fails[2].model_wrong.estimate == pytest.approx(0.0135, abs=1e-12)
+    assert fails[3].model_wrong.estimate == pytest.approx(0.0009, abs=1e-12)
+
+
+def test_exact_addition_parts_from_algorithm_1_where_a_carrying_cascade_is_deep(adders):
+    exact = adders[2].agreement.of(EXACT)
+    for case in exact.by_depth:
+        deep = case.depth >= 2 and case.carrying
+        assert case.only_algorithm_right == pytest.approx(deep)
+        assert case.both_right == pytest.approx(not deep)
+    assert exact.answer.errors_alike.estimate == 0
+    assert exact.answer.model_also_wrong is None, "exact addition makes no errors"
+    example = exact.worst[0]
+    assert "PPG" in example.stratum
+    assert example.agreement.count == 0
+    assert example.algorithm == example.truth != example.model
+
+
+def test_confusions_hold_every_answer_digit(adders):
+    for algorithm in adders[2].agreement.algorithms:
+        assert sum(case.chance for case in algorithm.by_depth) == pytest.approx(1)
+        for case in algorithm.by_depth:
+            cells = case.both_right, case.only_model_right, case.only_algorithm_right
+            assert sum(cells) + case.both_wrong == pytest.approx(1)
+            assert case.both_wrong_alike <= case.both_wrong
+
+
+@pytest.mark.parametrize("reach", NAMES)
+def test_scrubbing_by_the_right_algorithm_leaves_every_answer_and_by_a_wrong_one_few(adders, reach):
+    right, wrong = scrubbed(adders[reach], NAMES[reach]), scrubbed(adders[reach], WRONG)
+    for way in ("tokens", "joint", "heads"):
+        kept = getattr(right, way).overall
+        assert kept.count == kept.of >= 4000
+        assert getattr(wrong, way).overall.high < 0.3
+    for shorter in range(1, reach):
+        assert scrubbed(adders[reach], NAMES[shorter]).joint.overall.high < 0.98
+    assert scrubbed(adders[reach], EXACT).joint.overall.high < 1, "the model does not see so far"
+    assert scrubbed(adders[reach], EXACT).heads is None, "its carry is of no one column"
+
+
+def test_a_digit_of_which_every_column_is_read_is_not_counted(adders):
+    tokens = scrubbed(adders[1], EXACT).tokens
+    assert [name for name, share in tokens.digits.items() if not share.of] == ["A5", "A4"]
+
+
+def test_the_table_of_algorithm_1_is_algorithm_1(adders):
+    assert [len(digit.entries) for digit in adders[2].table] == [6, 60, 60, 60, 30, 10]
+    for digit in adders[2].table:
+        assert digit.differing == []
+        assert all(entry.purity.estimate == 1 for entry in digit.entries)
+
+
+def test_the_table_shows_where_a_model_differs_from_algorithm_1(adders):
+    for digit in adders[1].table:
+        for entry in digit.entries:
+            assert entry.differs == (entry.state == "P" and entry.carry is True)
+    impure = [entry for digit in adders[3].table for entry in digit.entries if entry.next_token]
+    assert impure
+    assert all((entry.state, entry.carry) == ("P", False) for entry in impure)
+
+
+def test_the_verdict_says_whether_errors_can_be_foreseen(adders):
+    verdict = adders[2].verdict
+    assert verdict.startswith("Algorithm 1 tells what this model says, errors included")
+    assert "1.35 (1.34 to 1.36) percentage points more than the runner-up, exact" in verdict
+    assert "In all 226 keys" in verdict
+    assert "\n" not in verdict
+
+
+def test_permuted_heads_and_signs_make_no_difference(few_questions):
+    found = found_in(built_adder(4, offsets=(2, 0, 1), format="signed"))
+    kept = scrubbed(found, ALGORITHM_1)
+    assert found.agreement.best == ALGORITHM_1
+    assert kept.heads.overall.count == kept.heads.overall.of > 0
+
+
+def test_a_model_whose_third_head_is_removed_is_the_shorter_look_ahead(few_questions):
+    found = found_in(built_adder(without=(2,)))
+    assert found.agreement.best == NAMES[1]
+    assert found.agreement.of(NAMES[1]).answer.agreement.estimate == 1
+
+
+def test_nothing_agrees_with_an_untrained_model(untrained):
+    agreement = untrained.agreement
+    assert agreement.best is agreement.runner_up is agreement.difference is None
+    assert all(one.answer.agreement.high < 0.01 for one in agreement.algorithms)
+    assert "None of the 5 algorithms describes this model" in untrained.verdict
+    right, wrong = scrubbed(untrained, ALGORITHM_1).joint, scrubbed(untrained, WRONG).joint
+    assert right.overall.estimate - wrong.overall.estimate < 0.05
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_any_model_can_be_held_against_the_algorithms(shape, random_model, few_questions):
+    found = faithful(random_model(**shape))
+    assert msgspec.json.decode(msgspec.json.encode(found), type=FaithfulnessFinding) == found
+
+
+def test_one_seed_gives_the_same_bytes_and_another_other_ones(few_questions):
+    model = built_adder(3)
+    first, again, other = (msgspec.json.encode(faithful(model, seed=s)) for s in (0, 0, 1))
+    assert first == again != other
+
+
+def test_an_algorithm_of_ones_own_is_judged_beside_the_others(few_questions):
+    def mine(columns):
+        return np.pad(columns.base_add, ((0, 0), (0, 1)))
+
+    found = faithful(built_adder(3), own=mine)
+    assert [one.name for one in found.agreement.algorithms][-2:] == ["mine", WRONG]
+    assert found.agreement.of("mine").answer.agreement.high < 0.5
+    assert scrubbed(found, "mine").joint.overall.high < 1
+
+
+def test_findings_are_left_in_the_run_and_read_back(tmp_path, adders):
+    with pytest.raises(CallError, match="Run: carryscope faithful"):
+        read_faithfulness(tmp_path)
+    path = write_faithfulness(adders[2], tmp_path)
+    assert path == tmp_path / FAITHFULNESS_FILE
+    assert read_faithfulness(tmp_path) == adders[2]
+
+
+def test_a_dissection_of_other_weights_is_refused():
+    with pytest.raises(CallError, match="must be of this model"):
+        faithful(built_adder(), dissection=carryscope.load().dissection())
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say(few_questions, generator):
+    """Two coins that fall alike over a condition: the difference is 0, the share is 0.1."""
+    inside = {"difference": 0, "share": 0}
+    rounds = 300
+    for _ in range(rounds):
+        sample = Sample.draw(generator, 2)
+        first, second = generator.random((2, len(sample))) < 0.1
+        among = Columns.of(sample.questions).question_class > 0
+        gap, share = sample.difference(first, second), sample.share(first, among)
+        inside["difference"] += gap.low <= 0 <= gap.high
+        inside["share"] += share.low <= 0.1 <= share.high
+    assert min(inside.values()) > 0.92 * rounds
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    run = carryscope.load()
+    model = run.model()
+    began = time.process_time()
+    return faithful(model, dissection=run.dissection()), time.process_time() - began
+
+
+def test_the_shipped_model_is_judged_in_half_a_minute(shipped):
+    assert shipped[1] < 30
+
+
+def test_the_shipped_model_mostly_adds_but_no_algorithm_foresees_all_its_errors(shipped):
+    agreement = shipped[0].agreement
+    assert agreement.of(agreement.best).answer.agreement.low > 0.99
+    assert (
+        agreement.of(AS_DISSECTED).answer.agreement.low
+        > agreement.of(ALGORITHM_1).answer.agreement.high
+    ), "what the dissection found is nearer than what the paper states"
+    assert agreement.best_on_errors == AS_DISSECTED
+    assert 0.4 < agreement.of(AS_DISSECTED).answer.also_wrong.estimate < 0.8
+    assert "not where it fails" in shipped[0].verdict
+
+
+def test_inside_the_shipped_model_the_claims_hold_but_for_deep_cascades(shipped):
+    inside = scrubbed(shipped[0], AS_DISSECTED)
+    for scrub in (inside.tokens, inside.joint, inside.heads):
+        assert scrub.overall.low > 0.95
+        assert all(scrub.digits[name].estimate > 0.99 for name in ("A2", "A1", "A0"))
+    assert scrubbed(shipped[0], WRONG).joint.overall.high < 0.3
+
+
+def test_the_shipped_models_table_is_algorithm_1s_where_the_key_decides(shipped):
+    for digit in shipped[0].table:
+        assert digit.differing == []
+        for entry in digit.entries:
+            assert entry.purity.estimate > (0.8 if entry.state == "P" else 0.99)
+
+
+def test_the_table_is_made_of_what_the_model_says(few_questions, generator):
+    model = built_adder(2)
+    sample = Sample.draw(generator, 2)
+    said = answer_digits(model, sample)
+    swapped = learned_table(sample, 9 - said)
+    assert all(entry.token == 9 - entry.algorithm_1 for digit in swapped for entry in digit.entries)

@@ -1,0 +1,206 @@
+"""The risk: right where the truth is known, honest where nothing failed."""
+
+import re
+from functools import partial
+
+import msgspec
+import numpy as np
+import pytest
+from built_adder import built_adder
+
+import carryscope
+from carryscope.errors import CallError
+from carryscope.model.prediction import predict
+from carryscope.task.algorithms import exact_sum, look_ahead_sum
+from carryscope.task.questions import Questions, parse_question
+from carryscope.task.strata import look_ahead_probabilities
+from carryscope.training.loop import train
+from carryscope.training.presets import run_config
+from carryscope.verification.failures import simplest
+from carryscope.verification.judging import Mistakes, judge_of
+from carryscope.verification.partition import partition
+from carryscope.verification.risk import RiskFinding, judged_risk, measure_risk
+from carryscope.verification.trial import hold_trial
+
+NAMES = ["A5", "A4", "A3", "A2", "A1", "A0"]
+
+
+def algorithm_judge(algorithm):
+    """Judges an algorithm instead of a model."""
+
+    def judge(questions: Questions) -> Mistakes:
+        wrong = (algorithm(questions) != exact_sum(questions))[:, ::-1]
+        return Mistakes(wrong, wrong)
+
+    return judge
+
+
+def risk_of(judge, digits=5, **options) -> RiskFinding:
+    names = [f"A{k}" for k in reversed(range(digits + 1))]
+    defaults = {"seed": 0, "width": 0.05, "budget": 50_000, "on_round": lambda _: None}
+    return judged_risk(judge, digits, names, weights_sha256="", **(defaults | options))
+
+
+def true_rate(digits: int, reach: int) -> float:
+    """The chance that an adder of this reach fails, by counting state patterns."""
+    strata = partition(digits)
+    bad = [bool(re.search("P" * reach + "+G", name)) for name in strata.names]
+    return float(sum(p for p, b in zip(strata.probabilities, bad, strict=True) if b))
+
+
+@pytest.mark.parametrize("reach", [1, 2, 3])
+def test_the_risk_of_an_algorithm_is_the_one_that_counting_gives(reach):
+    found = risk_of(algorithm_judge(partial(look_ahead_sum, reach=reach)))
+    assert found.teacher_forced.low <= true_rate(5, reach) <= found.teacher_forced.high
+    assert found.teacher_forced.estimate == pytest.approx(true_rate(5, reach), rel=1e-6)
+
+
+def test_failure_by_look_ahead_depth_is_all_or_nothing_for_algorithm_1():
+    found = risk_of(algorithm_judge(partial(look_ahead_sum, reach=2)))
+    for case in found.cases:
+        fails = case.depth >= 2 and case.carrying
+        assert case.wrong.estimate == pytest.approx(float(fails))
+    assert len(found.cases) == len(look_ahead_probabilities(5))
+
+
+def test_a_built_adder_has_the_risk_of_its_algorithm():
+    found = measure_risk(built_adder(4), budget=20_000)
+    assert found.teacher_forced.estimate == pytest.approx(true_rate(4, 2), rel=1e-6)
+    assert found.questions == str(10**8)
+
+
+def test_exhaustive_evaluation_of_two_digits_equals_the_estimate_within_its_interval(tmp_path):
+    train(run_config("tiny", {"steps": 300, "d_model": 48}), tmp_path / "run")
+    model = carryscope.load(tmp_path / "run").model()
+    exact = measure_risk(model)
+    assert exact.exhaustive
+    assert exact.evaluated == 10_000
+    assert 0 < exact.teacher_forced.low == exact.teacher_forced.high < 1
+    tally = hold_trial(
+        judge_of(model), partition(2), 3, np.random.default_rng(1), width=0.01, budget=5_000
+    )
+    assert tally.failure.low <= exact.teacher_forced.estimate <= tally.failure.high
+
+
+def test_exhaustive_evaluation_counts_every_question_once():
+    found = risk_of(algorithm_judge(partial(look_ahead_sum, reach=1)), digits=2)
+    asked = [Questions.from_integers([(a, b)], 2) for a in range(100) for b in range(100)]
+    every = Questions.joined(asked)
+    wrong = (look_ahead_sum(every, reach=1) != exact_sum(every)).any(1).mean()
+    assert found.teacher_forced.estimate == wrong
+    assert found.evaluated == 10_000
+
+
+def test_a_model_that_never_fails_gets_an_upper_bound_and_never_zero():
+    found = risk_of(algorithm_judge(exact_sum), budget=30_000)
+    assert found.teacher_forced.estimate == 0.0
+    assert 0 < found.teacher_forced.high < 1e-3
+    assert "does not make it 0 %" in found.verdict
+    assert found.failures == []
+    assert found.evaluated == 30_000
+
+
+def test_long_questions_meet_their_rare_cascades():
+    found = risk_of(algorithm_judge(partial(look_ahead_sum, reach=3)), digits=10, budget=40_000)
+    assert found.teacher_forced.low > 0
+    assert any("4 or more" in stratum.name for stratum in found.strata if stratum.failed.count)
+
+
+def test_the_simplest_failing_question_keeps_its_pattern_and_has_fewest_digits():
+    judge = algorithm_judge(partial(look_ahead_sum, reach=2))
+    shrunk = simplest(judge, parse_question("12445+34555", 5))
+    assert judge(shrunk).failed.all()
+    first, second = shrunk.integers()[0]
+    assert sum(digit != "0" for digit in f"{first}{second}") == 4
+
+
+def test_failures_that_no_stratum_predicts_are_found_and_named():
+    def judge(questions: Questions) -> Mistakes:
+        odd = (questions.first[:, 3] == 5) & (questions.second[:, 3] == 5)
+        odd &= questions.first[:, 4] == 7
+        wrong = np.zeros((len(questions), 6), dtype=bool)
+        wrong[:, 1] = odd
+        return Mistakes(wrong, wrong)
+
+    found = risk_of(judge)
+    assert found.search.common_pair.startswith("column 3: 5+5")
+    assert found.search.unpredicted
+    assert found.search.order_matters.low > 0, "7x+5x fails and 5x+7x does not"
+    assert "does not commute" in found.verdict
+
+
+def test_teacher_forced_and_free_running_fail_on_the_same_questions():
+    model = carryscope.load().model()
+    questions = partition(5).draw(np.random.default_rng(0), 40, 300)
+    forced = predict(model, questions, free_running=False)
+    free = predict(model, questions, free_running=True)
+    np.testing.assert_array_equal(forced.correct, free.correct)
+    mistakes = judge_of(model)(questions)
+    np.testing.assert_array_equal(mistakes.teacher_forced, ~forced.right)
+    np.testing.assert_array_equal(mistakes.free_running, ~free.right)
+
+
+def test_the_same_seed_gives_the_same_findings_and_they_load_back_by_type():
+    judge = algorithm_judge(partial(look_ahead_sum, reach=2))
+    first = msgspec.json.encode(risk_of(judge, budget=30_000))
+    assert first == msgspec.json.encode(risk_of(judge, budget=30_000))
+    assert msgspec.json.decode(first, type=RiskFinding).evaluated <= 30_000
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"width": 0.0}, "width must be between 0 and 2"), ({"budget": 0}, "at least 1. Got 0")],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(CallError, match=message):
+        measure_risk(built_adder(1), **options)
+
+
+def profile(kind: str) -> np.ndarray:
+    """Chances of failing in each stratum of five digits, for a predictor whose rate is known."""
+    strata = partition(5)
+    chances = np.zeros(len(strata))
+    for i, name in enumerate(strata.names):
+        nines = max([len(run) for run in re.findall("P+", name)], default=0)
+        weight = float(strata.probabilities[i])
+        chances[i] = {
+            "like a model": {0: 1e-5, 1: 1e-3, 2: 0.2}.get(nines, 0.4),
+            "1e-4 everywhere": 1e-4,
+            "1e-6 everywhere": 1e-6,
+            "1e-6, all in the longest cascade": 1e-6 / weight if name == "PPPPG" else 0.0,
+            "1e-4, all where nobody expects it": 1e-4 / weight if name == "KKKKK" else 0.0,
+            "always in one pattern": float(name.endswith("PPG")),
+        }[kind]
+    return chances
+
+
+PROFILES = [
+    "like a model",
+    "1e-4 everywhere",
+    "1e-6 everywhere",
+    "1e-6, all in the longest cascade",
+    "1e-4, all where nobody expects it",
+    "always in one pattern",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PROFILES)
+def test_the_interval_covers_the_truth_in_at_least_92_of_100_trials(kind, record_property):
+    strata, chances, seeds = partition(5), profile(kind), 200
+    truth = float(strata.weights @ chances)
+    covered = 0
+    for seed in range(seeds):
+        luck = np.random.default_rng((1, seed))
+
+        def judge(questions: Questions, luck=luck) -> Mistakes:
+            failed = luck.random(len(questions)) < chances[strata.of(questions)]
+            wrong = np.zeros((len(questions), 6), dtype=bool)
+            wrong[:, 2] = failed
+            return Mistakes(wrong, wrong)
+
+        generator = np.random.default_rng((2, seed))
+        rate = hold_trial(judge, strata, 6, generator, width=0.05, budget=60_000).failure
+        covered += rate.low <= truth <= rate.high
+    record_property("coverage", covered / seeds)
+    assert covered / seeds >= 0.92
