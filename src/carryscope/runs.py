@@ -11,7 +11,7 @@ runs/<name>/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from carryscope.dissection.findings import Dissection
     from carryscope.model.transformer import Transformer
     from carryscope.report.figure import Figure
+    from carryscope.verification.risk import RiskFinding
+    from carryscope.verification.trial import Tally
 
 SHIPPED = Path(__file__).parent / "shipped" / "fast-5"
 """The trained 5-digit, 3-head model that comes with the package."""
@@ -120,6 +122,42 @@ class Run:
         from carryscope.dissection.findings import read_dissection
 
         return read_dissection(self.directory)
+
+    def risk(self) -> RiskFinding:
+        """How often the model fails, and where; measured before by `measure_risk`."""
+        from carryscope.verification.risk import read_risk
+
+        return read_risk(self.directory)
+
+    def measure_risk(
+        self,
+        *,
+        seed: int = 0,
+        width: float | None = None,
+        budget: int | None = None,
+        again: bool = False,
+        on_round: Callable[[Tally], bool | None] = lambda _: None,
+    ) -> RiskFinding:
+        """Measure how often the model fails, and keep it; what is known as precisely is kept."""
+        from carryscope.dissection.findings import weights_hash
+        from carryscope.verification.risk import (
+            BUDGET,
+            RISK_FILE,
+            WIDTH,
+            measure_risk,
+            read_risk,
+        )
+
+        width, budget = width or WIDTH, budget or BUDGET
+        model, path = self.model(), self.directory / RISK_FILE
+        with only_writer(self.directory):
+            if path.exists() and not again:
+                known = read_risk(self.directory)
+                if known.answers(weights_hash(model), seed, width, budget):
+                    return known
+            found = measure_risk(model, seed=seed, width=width, budget=budget, on_round=on_round)
+            write_json(path, found)
+        return found
 
     def figure(self, name: str) -> Figure:
         """A figure of the findings, such as `staircase`; see `carryscope.report`."""

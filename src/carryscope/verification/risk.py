@@ -125,6 +125,16 @@ class RiskFinding(msgspec.Struct, frozen=True, kw_only=True):
     naive: NaiveTest
     verdict: str
 
+    def answers(self, weights_sha256: str, seed: int, width: float, budget: int) -> bool:
+        """Whether this is what would be found now, at least as precisely as is asked for."""
+        same = (self.package_version, self.weights_sha256, self.seed) == (
+            __version__,
+            weights_sha256,
+            seed,
+        )
+        narrow = self.teacher_forced.relative_width <= width
+        return same and (self.exhaustive or narrow or self.evaluated >= budget)
+
 
 def measure_risk(
     model: Transformer,
@@ -132,9 +142,9 @@ def measure_risk(
     seed: int = 0,
     width: float = WIDTH,
     budget: int = BUDGET,
-    on_round: Callable[[Tally], object] = lambda _: None,
+    on_round: Callable[[Tally], bool | None] = lambda _: None,
 ) -> RiskFinding:
-    """The risk of a model."""
+    """The risk of a model. `on_round` may end the sampling by returning True."""
     if not 0 < width < 2:
         raise CallError(f"width must be between 0 and 2. Got {width}.")
     if budget < 1:
@@ -161,7 +171,7 @@ def judged_risk(
     seed: int,
     width: float,
     budget: int,
-    on_round: Callable[[Tally], object],
+    on_round: Callable[[Tally], bool | None],
 ) -> RiskFinding:
     """The risk of whatever the judge judges."""
     generator = np.random.default_rng((seed, digits))

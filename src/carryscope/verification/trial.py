@@ -131,18 +131,22 @@ def hold_trial(
     *,
     width: float,
     budget: int,
-    on_round: Callable[[Tally], object] = lambda _: None,
+    on_round: Callable[[Tally], bool | None] = lambda _: None,
 ) -> Tally:
-    """Ask until the interval is narrow enough, relative to the estimate, or the budget is spent."""
+    """Ask until the interval is narrow enough, relative to the estimate, or the budget is spent.
+
+    `on_round` hears of every round and may end the trial by returning True: what was asked so
+    far stands.
+    """
     tally = Tally.empty(partition, answers)
     floor = min(FLOOR, max(1, budget // len(partition)))
     first = np.ceil(tally.weights * min(FIRST_ROUND, budget)).astype(np.int64)
     _ask_round(tally, judge, generator, np.maximum(first, floor // 2 + 1))
-    on_round(tally)
-    while tally.evaluated < budget and tally.failure.relative_width > width:
+    enough = on_round(tally)
+    while not enough and tally.evaluated < budget and tally.failure.relative_width > width:
         size = min(int(GROWTH * tally.evaluated) + 1, budget - tally.evaluated)
         _ask_round(tally, judge, generator, _shares(tally, size))
-        on_round(tally)
+        enough = on_round(tally)
     return tally
 
 
