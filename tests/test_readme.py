@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from carryscope import load
 from carryscope.runs import SHIPPED
 
 ROOT = Path(__file__).parents[1]
@@ -61,6 +63,24 @@ def test_the_answer_shown_is_the_answer_given():
         return re.sub(r"[\d.]+%", "%", text).split()
 
     assert words(shown) == words(printed.stdout)
+
+
+def test_the_dissection_shown_is_the_one_that_comes_with_the_package(monkeypatch, capsys):
+    from carryscope.cli import dissect
+
+    shown = re.search(r"<!-- dissection -->\n```text\n(.*?)```", README, flags=re.DOTALL)[1]
+    monkeypatch.setattr(dissect, "screen", Console(width=100, highlight=False))
+    dissect.show_dissection(load().dissection())
+    assert shown.split() == capsys.readouterr().out.split()[: len(shown.split())]
+
+
+def test_what_is_said_of_the_keys_is_in_the_findings():
+    tests = {test.digit: test for test in load().dissection().mlp.digits}
+    apart = [test.groups_out for test in tests.values() if test.keys == 60]
+    assert f"tells {min(apart)} to {max(apart)} of the 60 keys apart" in README
+    changed = [round(100 * (1 - tests[f"A{k}"].kept.estimate)) for k in (5, 4, 3)]
+    assert f"some {min(changed)} to {max(changed)} % of answers change" in README
+    assert all(tests[f"A{k}"].kept.count == tests[f"A{k}"].kept.of for k in (2, 1, 0))
 
 
 def test_what_is_said_of_the_shipped_model_is_on_its_card():

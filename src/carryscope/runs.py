@@ -148,7 +148,8 @@ class Run:
             read_risk,
         )
 
-        width, budget = width or WIDTH, budget or BUDGET
+        width = WIDTH if width is None else width
+        budget = BUDGET if budget is None else budget
         model, path = self.model(), self.directory / RISK_FILE
         with only_writer(self.directory):
             if path.exists() and not again:

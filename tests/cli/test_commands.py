@@ -207,3 +207,43 @@ def test_dissect_refuses_what_makes_no_sense(options, message, capsys, tiny_run)
     told = capsys.readouterr().err
     assert message in told
     assert told.count("\n") == 1
+
+
+def test_risk_ends_in_a_verdict_and_is_not_measured_twice(capsys, tiny_run):
+    assert run(["risk", str(tiny_run), "--threads", "1"]) == 0
+    told = capsys.readouterr()
+    words = " ".join(told.out.split())
+    assert "Wrong digits, by how many columns of nines" in words
+    assert "All 10,000 questions were asked" in words
+    assert told.out.rstrip().endswith("risk.json")
+    assert run(["risk", str(tiny_run), "--json"]) == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    assert found["questions"] == "10000"
+    assert set(found["teacher_forced"]) == {"estimate", "low", "high"}
+    assert {"free_running", "strata", "failures", "evaluated"} <= set(found)
+    assert told.err == "", "what is known is not measured again"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--width", "-1"], "width must be between 0 and 2. Got -1.0."),
+        (["--budget", "-5"], "budget must be at least 1. Got -5."),
+        (["--seed", "-1"], "seed must be at least 0. Got -1."),
+    ],
+)
+def test_risk_refuses_what_makes_no_sense(options, message, capsys, tiny_run):
+    assert run(["risk", str(tiny_run), "--again", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_figures_writes_those_that_the_findings_allow(capsys, tiny_run, tmp_path):
+    assert run(["dissect", str(tiny_run), "--only", "attention", "--threads", "1"]) == 0
+    capsys.readouterr()
+    assert run(["figures", str(tiny_run), "--only", "staircase", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "staircase.svg").read_text().startswith("<svg")
+    assert run(["figures", str(tiny_run), "--only", "heads", "--out", str(tmp_path)]) == 2
+    assert "carryscope dissect" in capsys.readouterr().err
+    assert run(["figures", str(tiny_run), "--only", "moon", "--out", str(tmp_path)]) == 2
+    assert "moon" in capsys.readouterr().err

@@ -91,7 +91,7 @@ def risk_with_progress(
         Progress(*columns, console=log, disable=not log.is_terminal) as bar,
     ):
         task = bar.add_task("", total=1.0)
-        tell = _teller(bar, task, width or WIDTH)
+        tell = _teller(bar, task, WIDTH if width is None else width)
 
         def on_round(tally: Tally) -> bool:
             tell(tally)

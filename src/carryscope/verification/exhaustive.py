@@ -21,7 +21,7 @@ def ask_everything(
     answers: int,
     on_round: Callable[[Tally], object] = lambda _: None,
 ) -> Tally:
-    """The tally of all 10^(2n) questions, in the first cell of each stratum."""
+    """The tally of all 10^(2n) questions, by turns in the two halves of their strata."""
     tally = Tally.empty(partition, answers)
     digits = partition.digits
     numbers = np.arange(10**digits)
@@ -30,6 +30,6 @@ def ask_everything(
     for start in range(0, 100**digits, AT_ONCE):
         index = np.arange(start, min(start + AT_ONCE, 100**digits))
         questions = Questions(every[index // 10**digits], every[index % 10**digits])
-        tally.ask(judge, questions, partition.of(questions))
+        tally.ask(judge, questions, partition.of(questions) + len(partition) * (index % 2))
         on_round(tally)
     return tally

@@ -149,6 +149,8 @@ def measure_risk(
         raise CallError(f"width must be between 0 and 2. Got {width}.")
     if budget < 1:
         raise CallError(f"budget must be at least 1. Got {budget}.")
+    if seed < 0:
+        raise CallError(f"seed must be at least 0. Got {seed}.")
     layout = model.config.layout
     return judged_risk(
         judge_of(model),
