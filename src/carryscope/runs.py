@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from carryscope.errors import CallError
 from carryscope.model.config import FORMAT_VERSION
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from carryscope.dissection.findings import Dissection
     from carryscope.model.transformer import Transformer
     from carryscope.report.figure import Figure
+    from carryscope.verification.faithfulness import FaithfulnessFinding
     from carryscope.verification.risk import RiskFinding
     from carryscope.verification.trial import Tally
 
@@ -158,6 +159,57 @@ class Run:
                     return known
             found = measure_risk(model, seed=seed, width=width, budget=budget, on_round=on_round)
             write_json(path, found)
+        return found
+
+    def faithfulness(self) -> FaithfulnessFinding:
+        """How far stated algorithms tell what the model does; measured before by `compare`."""
+        from carryscope.verification.faithfulness import read_faithfulness
+
+        return read_faithfulness(self.directory)
+
+    def compare(
+        self,
+        algorithm: str | Callable[..., Any] | None = None,
+        *,
+        seed: int = 0,
+        again: bool = False,
+        on_progress: Callable[[int], object] = lambda _: None,
+    ) -> FaithfulnessFinding:
+        """Compare the model with stated algorithms, and keep what is found.
+
+        `algorithm` is one of your own: a function from `Columns` to answer digits, or where
+        to find it, `file.py:name`. With one of your own the comparison is made again.
+        """
+        from carryscope.dissection.findings import weights_hash
+        from carryscope.verification.faithfulness import (
+            FAITHFULNESS_FILE,
+            faithful,
+            read_faithfulness,
+            write_faithfulness,
+        )
+        from carryscope.verification.own_algorithm import load_algorithm
+
+        if seed < 0:
+            raise CallError(f"seed must be at least 0. Got {seed}.")
+        model = self.model()
+        weights = weights_hash(model)
+        own = (
+            load_algorithm(algorithm, model.config.digits)
+            if isinstance(algorithm, str)
+            else algorithm
+        )
+        dissection = self.dissection() if self.dissected else None
+        if dissection is not None and dissection.weights_sha256 != weights:
+            dissection = None
+        with only_writer(self.directory):
+            if (self.directory / FAITHFULNESS_FILE).exists() and not again and own is None:
+                known = read_faithfulness(self.directory)
+                if known.answers(weights, seed, dissection):
+                    return known
+            found = faithful(
+                model, seed=seed, dissection=dissection, own=own, on_progress=on_progress
+            )
+            write_faithfulness(found, self.directory)
         return found
 
     def figure(self, name: str) -> Figure:

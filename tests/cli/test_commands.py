@@ -180,6 +180,8 @@ def test_study_trains_and_ends_with_an_example(capsys, tmp_path, monkeypatch):
     told = json.loads(capsys.readouterr().out)
     assert told["training"]["steps"] == 20
     assert told["dissection"]["subtasks"]["pairs"] == 2000
+    assert told["risk"]["evaluated"] == 10_000
+    assert told["faithfulness"]["verdict"]
 
 
 def test_dissect_shows_what_each_node_carries_and_ends_with_the_path(capsys, tiny_run):
@@ -187,11 +189,11 @@ def test_dissect_shows_what_each_node_carries_and_ends_with_the_path(capsys, tin
     told = capsys.readouterr()
     assert "What each node carries" in told.out
     assert told.out.rstrip().endswith("dissection.json")
-    assert "dissecting: nodes (" in told.err
+    assert "nodes (" in told.err
     assert run(["dissect", str(tiny_run), "--only", "nodes", "--json"]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["nodes"]["how"] == "mean"
-    assert "dissecting" not in told.err, "what is there is not made again"
+    assert "nodes" not in told.err, "what is there is not made again"
 
 
 @pytest.mark.parametrize(
@@ -247,3 +249,23 @@ def test_figures_writes_those_that_the_findings_allow(capsys, tiny_run, tmp_path
     assert "carryscope dissect" in capsys.readouterr().err
     assert run(["figures", str(tiny_run), "--only", "moon", "--out", str(tmp_path)]) == 2
     assert "moon" in capsys.readouterr().err
+
+
+def test_faithful_compares_and_takes_an_algorithm_of_ones_own(capsys, tiny_run, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import numpy as np\n"
+        "def no_carries(columns):\n"
+        "    return np.pad(columns.sums % 10, ((0, 0), (0, 1)))\n"
+    )
+    assert run(["faithful", str(tiny_run), "--algorithm", f"{file}:no_carries"]) == 0
+    told = capsys.readouterr().out
+    assert "no_carries" in told
+    assert told.rstrip().endswith("faithfulness.json")
+    assert run(["faithful", str(tiny_run), "--json"]) == 0
+    names = [a["name"] for a in json.loads(capsys.readouterr().out)["agreement"]["algorithms"]]
+    assert "no_carries" not in names
+    assert run(["faithful", str(tiny_run), "--json"]) == 0
+    assert capsys.readouterr().err == "", "what is known is not compared again"
+    assert run(["faithful", str(tiny_run), "--algorithm", f"{file}:all_carries"]) == 2
+    assert "has no 'all_carries'. It has: no_carries" in capsys.readouterr().err

@@ -151,5 +151,5 @@ def test_an_interrupted_dissection_keeps_its_parts_and_says_how_to_go_on(whole, 
     assert "The parts that were done are kept. Go on with:" in last
     assert last.endswith(f"dissect {directory}")
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "dissecting: attention" not in ended.stderr
-    assert "dissecting: story" in ended.stderr
+    assert "attention (" not in ended.stderr
+    assert "story (" in ended.stderr

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from carryscope.cli.console import log, print_json, print_plain, program, screen, stop_on_signal
+from carryscope.cli.console import print_json, print_plain, program, screen, stop_on_signal
+from carryscope.cli.progress import part_bar
 from carryscope.errors import WorkError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def dissect_with_progress(
 
         @contextlib.contextmanager
         def bar(part: str, answers: int) -> Iterator[Callable[[int], object]]:
-            with _bar(part, answers) as advance:
+            with part_bar(part, answers) as advance:
 
                 def on_progress(count: int) -> None:
                     advance(count)
@@ -93,33 +93,6 @@ def dissect_with_progress(
                 yield on_progress
 
         return run.dissect(only, seed=seed, again=again, bar=bar)
-
-
-@contextlib.contextmanager
-def _bar(part: str, answers: int) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal, one log line per part elsewhere."""
-    name = part.replace("_", " ")
-    if not log.is_terminal:
-        log.print(f"dissecting: {name} ({answers:,} answers)", markup=False, soft_wrap=True)
-    columns = (
-        TextColumn("{task.description:<12}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("answers"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=log, disable=not log.is_terminal) as progress:
-        task = progress.add_task(name, total=answers or None)
-
-        def advance(count: int) -> None:
-            progress.advance(task, count)
-            done = progress.tasks[task]
-            if done.total is not None and done.completed > done.total:
-                progress.update(task, total=done.completed)
-
-        yield advance
-        progress.update(task, total=progress.tasks[task].completed or 1)
-        progress.update(task, completed=progress.tasks[task].total)
 
 
 def show_dissection(found: Dissection) -> None:

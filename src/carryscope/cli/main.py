@@ -24,6 +24,7 @@ COMMANDS = {
         "Find out how a model adds: what each part of it carries.",
     ),
     "risk": ("risk:risk", "Measure how often a model fails over all questions, and where."),
+    "faithful": ("faithful:faithful", "Ask whether a stated algorithm is the one a model runs."),
     "figures": ("figures:figures", "Write the figures of a run's findings, for a page or a paper."),
     "presets": ("train:presets", "List the training recipes."),
     "sites": ("exchange:sites", "List the places in a model that can be read or changed."),

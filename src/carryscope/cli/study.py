@@ -8,6 +8,8 @@ from pathlib import Path
 from carryscope.cli.ask import show_answer
 from carryscope.cli.console import log, print_json, print_plain, program
 from carryscope.cli.dissect import dissect_with_progress, show_dissection
+from carryscope.cli.faithful import faithful_with_progress, show_faithfulness
+from carryscope.cli.risk import risk_with_progress, show_risk
 from carryscope.cli.train import show_summary, train_with_progress, wanted_config
 
 EXAMPLE = "445+555"
@@ -23,8 +25,8 @@ def study(
 ) -> None:
     """Train a model and look at what it learnt: the place to start.
 
-    Trains, dissects, and asks the model one hard sum. A second call picks up whatever is
-    there already.
+    Trains, dissects, measures how often the model fails and whether it runs the paper's
+    algorithm, and asks it one hard sum. A second call picks up whatever is there already.
 
     Parameters
     ----------
@@ -48,11 +50,17 @@ def study(
     run = Run(out)
     log.print(f"Dissecting the model in {out}", markup=False)
     dissection = dissect_with_progress(run, threads=threads)
+    log.print("Measuring how often it fails, and whether it runs the paper's algorithm")
+    risk = risk_with_progress(run, threads=threads)
+    faithfulness = faithful_with_progress(run, threads=threads)
     if json:
-        print_json({"training": summary, "dissection": dissection})
+        stages = {"training": summary, "dissection": dissection}
+        print_json(stages | {"risk": risk, "faithfulness": faithfulness})
         return
     show_summary(summary, out)
     show_dissection(dissection)
+    show_faithfulness(faithfulness)
+    show_risk(risk)
     question = EXAMPLE if config.model.digits >= len(EXAMPLE.partition("+")[0]) else "9+9"
     show_answer(run.model(), question)
     print_plain(f'Ask it anything: {program()} ask {where} "{question}"')

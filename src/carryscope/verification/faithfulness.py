@@ -21,12 +21,12 @@ from carryscope.model.transformer import Transformer
 from carryscope.storage import read_json, write_json
 from carryscope.verification.agreement import AgreementFinding, answer_digits, study_agreement
 from carryscope.verification.algorithms import Algorithm, shipped
+from carryscope.verification.faithfulness_verdict import faithfulness_verdict
 from carryscope.verification.own_algorithm import own_algorithm
 from carryscope.verification.partition import partition
 from carryscope.verification.scrubbing import BASES, POOL, Scrubbed, study_inside
 from carryscope.verification.stratified import FLOOR, SHARED, Sample
 from carryscope.verification.table import LearnedDigit, learned_table
-from carryscope.verification.verdict import faithfulness_verdict
 from carryscope.version import __version__
 
 FAITHFULNESS_FILE = Path("findings") / "faithfulness.json"
@@ -49,6 +49,17 @@ class FaithfulnessFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The learned table of each answer digit."""
     verdict: str
     """What it comes to, in a paragraph."""
+
+    def answers(self, weights_sha256: str, seed: int, dissection: Dissection | None) -> bool:
+        """Whether this is what would be found now, with the shipped algorithms."""
+        same = (self.package_version, self.weights_sha256, self.seed) == (
+            __version__,
+            weights_sha256,
+            seed,
+        )
+        found = dissection.first_digits if dissection else None
+        names = [algorithm.name for algorithm in shipped(self.digits, found)]
+        return same and names == [algorithm.name for algorithm in self.agreement.algorithms]
 
 
 def faithful(
