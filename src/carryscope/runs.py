@@ -12,6 +12,7 @@ runs/<name>/
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,7 +174,7 @@ class Run:
         *,
         seed: int = 0,
         again: bool = False,
-        on_progress: Callable[[int], object] = lambda _: None,
+        bar: Bar = lambda _, __: nullcontext(lambda _: None),
     ) -> FaithfulnessFinding:
         """Compare the model with stated algorithms, and keep what is found.
 
@@ -183,6 +184,7 @@ class Run:
         from carryscope.dissection.findings import weights_hash
         from carryscope.verification.faithfulness import (
             FAITHFULNESS_FILE,
+            expected_answers,
             faithful,
             read_faithfulness,
             write_faithfulness,
@@ -206,9 +208,10 @@ class Run:
                 known = read_faithfulness(self.directory)
                 if known.answers(weights, seed, dissection):
                     return known
-            found = faithful(
-                model, seed=seed, dissection=dissection, own=own, on_progress=on_progress
-            )
+            with bar("faithful", expected_answers(model.config.digits)) as on_progress:
+                found = faithful(
+                    model, seed=seed, dissection=dissection, own=own, on_progress=on_progress
+                )
             write_faithfulness(found, self.directory)
         return found
 

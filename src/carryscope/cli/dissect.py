@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from carryscope.cli.console import print_json, print_plain, program, screen, stop_on_signal
-from carryscope.cli.progress import part_bar
-from carryscope.errors import WorkError
+from carryscope.cli.progress import stoppable_bar
 
 if TYPE_CHECKING:
     from carryscope.dissection.findings import Dissection
@@ -75,23 +72,12 @@ def dissect_with_progress(
 
     use_threads(threads)
     keep_freed_memory()
+    where = shlex.quote(str(run.directory))
     with stop_on_signal() as stopped:
-
-        @contextlib.contextmanager
-        def bar(part: str, answers: int) -> Iterator[Callable[[int], object]]:
-            with part_bar(part, answers) as advance:
-
-                def on_progress(count: int) -> None:
-                    advance(count)
-                    if stopped():
-                        where = shlex.quote(str(run.directory))
-                        raise WorkError(
-                            "Stopped. The parts that were done are kept. "
-                            f"Go on with: {program()} dissect {where}"
-                        )
-
-                yield on_progress
-
+        bar = stoppable_bar(
+            stopped,
+            f"Stopped. The parts that were done are kept. Go on with: {program()} dissect {where}",
+        )
         return run.dissect(only, seed=seed, again=again, bar=bar)
 
 

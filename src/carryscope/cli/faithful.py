@@ -9,8 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from carryscope.cli.console import print_json, print_plain, screen, stop_on_signal
-from carryscope.cli.progress import part_bar
-from carryscope.errors import WorkError
+from carryscope.cli.progress import stoppable_bar
 
 if TYPE_CHECKING:
     from carryscope.runs import Run
@@ -80,19 +79,12 @@ def faithful_with_progress(
 ) -> FaithfulnessFinding:
     """Compare with a bar."""
     from carryscope.model.process import keep_freed_memory, use_threads
-    from carryscope.verification.faithfulness import expected_answers
 
     use_threads(threads)
     keep_freed_memory()
-    answers = expected_answers(run.config.model.digits)
-    with stop_on_signal() as stopped, part_bar("faithful", answers) as advance:
-
-        def on_progress(count: int) -> None:
-            advance(count)
-            if stopped():
-                raise WorkError("Stopped. Nothing was changed; it takes under a minute.")
-
-        return run.compare(algorithm, seed=seed, again=again, on_progress=on_progress)
+    with stop_on_signal() as stopped:
+        bar = stoppable_bar(stopped, "Stopped. Nothing was changed; it takes under a minute.")
+        return run.compare(algorithm, seed=seed, again=again, bar=bar)
 
 
 def show_faithfulness(found: FaithfulnessFinding) -> None:
@@ -108,10 +100,8 @@ def show_faithfulness(found: FaithfulnessFinding) -> None:
         scrubbed = inside.get(one.name)
         cells = [_kept(getattr(scrubbed, part, None)) for part in ("tokens", "joint", "heads")]
         best = one.name == found.agreement.best
-        name = f"[bold]{one.name}[/]" if best else one.name
-        table.add_row(
-            name + (" (wrong on purpose)" if one.control else ""), *_behaviour(one), *cells
-        )
+        name = f"{escape(one.name)} (wrong on purpose)" if one.control else escape(one.name)
+        table.add_row(f"[bold]{name}[/]" if best else name, *_behaviour(one), *cells)
     table.caption = (
         "agrees: whole answers, over all questions. its errors too: of the model's wrong answers, "
         "those the algorithm gets wrong, and with the same digits. columns, keys, heads: answers "

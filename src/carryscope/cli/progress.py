@@ -1,4 +1,4 @@
-"""A bar for one part of a stage, which computes about so many answers."""
+"""Bars for the parts of a stage, each of which computes about so many answers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,32 @@ from collections.abc import Callable, Iterator
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from carryscope.cli.console import log
+from carryscope.errors import WorkError
+
+Advance = Callable[[int], object]
+
+
+def stoppable_bar(
+    stopped: Callable[[], bool], message: str
+) -> Callable[[str, int], contextlib.AbstractContextManager[Advance]]:
+    """A maker of bars that end the work, with a message, once a stop was asked for."""
+
+    @contextlib.contextmanager
+    def bar(part: str, answers: int) -> Iterator[Advance]:
+        with _bar(part, answers) as advance:
+
+            def on_progress(count: int) -> None:
+                advance(count)
+                if stopped():
+                    raise WorkError(message)
+
+            yield on_progress
+
+    return bar
 
 
 @contextlib.contextmanager
-def part_bar(part: str, answers: int) -> Iterator[Callable[[int], object]]:
+def _bar(part: str, answers: int) -> Iterator[Advance]:
     """A bar on a terminal, one log line per part elsewhere."""
     name = part.replace("_", " ")
     if not log.is_terminal:
