@@ -12,13 +12,19 @@ runs/<name>/
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from carryscope.errors import CallError
 from carryscope.model.config import FORMAT_VERSION
-from carryscope.model.files import CONFIG_FILE, check_free, check_version, load_model, save_weights
+from carryscope.model.files import (
+    CONFIG_FILE,
+    check_free,
+    check_version,
+    load_model,
+    save_weights,
+    weights_hash,
+)
 from carryscope.model.transformer_lens import read_state_dict
 from carryscope.storage import only_writer, read_json, write_json
 from carryscope.training.checkpoint import METRICS_FILE, read_metrics
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
     from carryscope.model.transformer import Transformer
     from carryscope.report.figure import Figure
     from carryscope.verification.faithfulness import FaithfulnessFinding
-    from carryscope.verification.risk import RiskFinding
+    from carryscope.verification.risk_finding import RiskFinding
     from carryscope.verification.trial import Tally
 
 SHIPPED = Path(__file__).parent / "shipped" / "fast-5"
@@ -92,25 +98,19 @@ class Run:
         What was found before is not made again, unless `again` is set. The seed is that of
         the findings that are there, or 0.
         """
-        from carryscope.dissection.dissect import dissect
-        from carryscope.dissection.exchange import write_exchange
-        from carryscope.dissection.findings import chosen_parts, read_dissection, write_dissection
+        from carryscope.dissection.dissect import no_bar
+        from carryscope.dissection.kept import keep_dissection
 
-        parts = chosen_parts(only)
-        if seed is not None and seed < 0:
-            raise CallError(f"seed must be at least 0. Got {seed}.")
-        model = self.model()
         trained = (self.directory / METRICS_FILE).exists()
-        with only_writer(self.directory):
-            known = read_dissection(self.directory) if self.dissected and not again else None
-            seed = (known.seed if known else 0) if seed is None else seed
-            bars = {} if bar is None else {"bar": bar}
-            metrics = self.metrics() if trained and "story" in parts else []
-            for found in dissect(model, metrics, seed=seed, parts=parts, known=known, **bars):
-                if found != known:
-                    write_dissection(found, self.directory)
-                    write_exchange(found, self.directory)
-        return found
+        return keep_dissection(
+            self.directory,
+            self.model(),
+            self.metrics if trained else list,
+            only,
+            seed=seed,
+            again=again,
+            bar=bar or no_bar,
+        )
 
     @property
     def dissected(self) -> bool:
@@ -120,16 +120,28 @@ class Run:
         return (self.directory / DISSECTION_FILE).exists()
 
     def dissection(self) -> Dissection:
-        """What a dissection found."""
+        """What a dissection found in the model that is there now."""
         from carryscope.dissection.findings import read_dissection
 
-        return read_dissection(self.directory)
+        found = read_dissection(self.directory)
+        self._check_weights(found.weights_sha256, "dissect")
+        return found
+
+    def _check_weights(self, weights_sha256: str, command: str) -> None:
+        """Refuse findings about other weights than those of the run."""
+        if weights_sha256 != weights_hash(self.model()):
+            raise CallError(
+                f"The findings in {self.directory} are about other weights. "
+                f"Run: carryscope {command} {self.directory}"
+            )
 
     def risk(self) -> RiskFinding:
         """How often the model fails, and where; measured before by `measure_risk`."""
         from carryscope.verification.risk import read_risk
 
-        return read_risk(self.directory)
+        found = read_risk(self.directory)
+        self._check_weights(found.weights_sha256, "risk")
+        return found
 
     def measure_risk(
         self,
@@ -141,7 +153,6 @@ class Run:
         on_round: Callable[[Tally], bool | None] = lambda _: None,
     ) -> RiskFinding:
         """Measure how often the model fails, and keep it; what is known as precisely is kept."""
-        from carryscope.dissection.findings import weights_hash
         from carryscope.verification.risk import (
             BUDGET,
             RISK_FILE,
@@ -153,11 +164,11 @@ class Run:
         width = WIDTH if width is None else width
         budget = BUDGET if budget is None else budget
         model, path = self.model(), self.directory / RISK_FILE
+        if path.exists() and not again:
+            known = read_risk(self.directory)
+            if known.answers(weights_hash(model), seed, width, budget):
+                return known
         with only_writer(self.directory):
-            if path.exists() and not again:
-                known = read_risk(self.directory)
-                if known.answers(weights_hash(model), seed, width, budget):
-                    return known
             found = measure_risk(model, seed=seed, width=width, budget=budget, on_round=on_round)
             write_json(path, found)
         return found
@@ -166,7 +177,9 @@ class Run:
         """How far stated algorithms tell what the model does; measured before by `compare`."""
         from carryscope.verification.faithfulness import read_faithfulness
 
-        return read_faithfulness(self.directory)
+        found = read_faithfulness(self.directory)
+        self._check_weights(found.weights_sha256, "faithful")
+        return found
 
     def compare(
         self,
@@ -174,14 +187,15 @@ class Run:
         *,
         seed: int = 0,
         again: bool = False,
-        bar: Bar = lambda _, __: nullcontext(lambda _: None),
+        bar: Bar | None = None,
     ) -> FaithfulnessFinding:
         """Compare the model with stated algorithms, and keep what is found.
 
         `algorithm` is one of your own: a function from `Columns` to answer digits, or where
         to find it, `file.py:name`. With one of your own the comparison is made again.
         """
-        from carryscope.dissection.findings import weights_hash
+        from carryscope.dissection.dissect import no_bar
+        from carryscope.dissection.findings import read_dissection
         from carryscope.verification.faithfulness import (
             FAITHFULNESS_FILE,
             expected_answers,
@@ -200,15 +214,16 @@ class Run:
             if isinstance(algorithm, str)
             else algorithm
         )
-        dissection = self.dissection() if self.dissected else None
+        dissection = read_dissection(self.directory) if self.dissected else None
         if dissection is not None and dissection.weights_sha256 != weights:
             dissection = None
+        if (self.directory / FAITHFULNESS_FILE).exists() and not again and own is None:
+            known = read_faithfulness(self.directory)
+            if known.answers(weights, seed, dissection):
+                return known
+        answers = expected_answers(model.config.digits)
         with only_writer(self.directory):
-            if (self.directory / FAITHFULNESS_FILE).exists() and not again and own is None:
-                known = read_faithfulness(self.directory)
-                if known.answers(weights, seed, dissection):
-                    return known
-            with bar("faithful", expected_answers(model.config.digits)) as on_progress:
+            with (bar or no_bar)("faithful", answers) as on_progress:
                 found = faithful(
                     model, seed=seed, dissection=dissection, own=own, on_progress=on_progress
                 )

@@ -82,13 +82,39 @@ def test_a_second_call_reuses_what_is_there(run, few_questions):
 
     def bar(part, answers):
         made.append(part)
-        return carryscope.dissection.dissect.nullcontext(lambda _: None)
+        return carryscope.dissection.dissect.no_bar(part, answers)
 
     run.dissect("attention", bar=bar)
     run.dissect(["attention", "nodes"], bar=bar)
     run.dissect("attention", bar=bar)
     assert made == ["attention", "nodes"]
     assert run.dissection().rows is None
+
+
+def test_again_makes_only_the_named_parts_anew(run, few_questions):
+    before = run.dissect(["attention", "nodes"])
+    after = run.dissect("nodes", again=True)
+    assert after == before
+    with pytest.raises(CallError, match="The findings have seed 0. Leave out --only"):
+        run.dissect("nodes", seed=1)
+    assert run.dissection() == before
+
+
+def test_complete_findings_need_no_writing(run, few_questions):
+    run.dissect("attention")
+    (run.directory / ".lock").unlink()
+    run.dissect("attention")
+    assert not (run.directory / ".lock").exists()
+
+
+def test_findings_of_a_retrained_model_are_not_read_as_its_own(run, few_questions):
+    run.dissect("nodes")
+    model = run.model()
+    with torch.no_grad():
+        model.unembed.W_U.neg_()
+    save_weights(model, run.directory)
+    with pytest.raises(CallError, match="are about other weights. Run: carryscope dissect"):
+        run.dissection()
 
 
 def test_heads_bring_attention_with_them_because_it_names_them(run, few_questions):
@@ -110,7 +136,7 @@ def test_findings_survive_an_interruption_part_by_part(run, few_questions):
     def bar(part, answers):
         if part == "nodes":
             raise KeyboardInterrupt
-        return carryscope.dissection.dissect.nullcontext(lambda _: None)
+        return carryscope.dissection.dissect.no_bar(part, answers)
 
     with pytest.raises(KeyboardInterrupt):
         run.dissect(["attention", "nodes"], bar=bar)

@@ -133,6 +133,7 @@ def test_nodes_and_sets_are_written_as_the_field_writes_them():
         (Ablate("blocks.1.attn.hook_z", (7,)), "with L below 1"),
         (Ablate("blocks.0.attn.hook_z", (12,)), "between 0 and 11"),
         (Ablate("blocks.0.attn.hook_z", (7,), (3,)), "Heads must be between 0 and 2"),
+        (Ablate("blocks.0.attn.hook_z", (7,), (0, 0)), "Each head can be named once"),
         (Ablate("blocks.0.hook_mlp_out", (7,), (1,)), "has no heads"),
         (Cut("blocks.0.attn.hook_z", (7,), (1,)), "Cut works at blocks.L.attn.hook_pattern"),
     ],

@@ -72,7 +72,9 @@ def test_permuted_heads_permute_the_findings(permuted):
 def test_every_purpose_holds_in_every_pair_and_no_control_does(adder):
     for purpose in adder.subtasks.purposes:
         assert purpose.follows.count == purpose.follows.of >= 30
-        assert purpose.control_node_follows.high < purpose.follows.low
+        assert (purpose.control_node is None) == (not purpose.heads), "an MLP has none beside it"
+        if purpose.control_node_follows:
+            assert purpose.control_node_follows.high < purpose.follows.low
         assert purpose.follows_control.high < purpose.follows_this.low
 
 
@@ -173,6 +175,7 @@ def test_the_node_maps_show_what_each_node_is_for(adder):
 def test_edges_that_matter_are_those_to_the_columns_that_are_read(adder):
     used = {e.token for e in adder.rows.edges if e.answer == "A3" and e.flipped.count}
     assert used == {"D3", "D'3", "D2", "D'2", "D1", "D'1"}
+    assert "In the untrained control it is" in adder.rows.statement
 
 
 def test_values_of_a_token_matter_to_the_digits_that_read_its_column(adder):
@@ -202,7 +205,9 @@ def test_the_60_keys_are_all_that_the_adder_looks_at(adder):
 
 
 def test_the_adders_mlp_keeps_the_answer_and_forgets_the_key(adder):
-    assert [test.groups_out for test in adder.mlp.digits] == [2, 10, 10, 10, 10, 10]
+    assert [test.alike for test in adder.mlp.digits] == [6, 150, 150, 150, 30, 0]
+    assert [test.apart_out for test in adder.mlp.digits] == [0, 0, 0, 0, 0, 0]
+    assert all(test.same_answer.count == test.same_answer.of for test in adder.mlp.digits)
 
 
 def test_the_adder_computes_its_first_digits_like_all_others(adder):
@@ -224,6 +229,7 @@ def test_in_an_untrained_model_nothing_is_found(untrained):
     assert untrained.heads.base_add_head is None
     assert all(test.follows.estimate < 0.5 for test in untrained.mlp.digits)
     assert all(rule.reach == 0 for rule in untrained.first_digits.rules)
+    assert all(rule.sides.high < 0.5 for rule in untrained.first_digits.rules)
 
 
 def test_no_purpose_is_assigned_in_20_untrained_models(record_property):
@@ -241,3 +247,11 @@ def test_no_purpose_is_assigned_in_20_untrained_models(record_property):
     record_property("tests", tests)
     assert tests > 2000
     assert found == 0
+
+
+def test_one_digit_has_no_staircase_whatever_the_heads_do():
+    for seed in range(10):
+        draws = torch.Generator().manual_seed(seed)
+        model = initialise(Transformer(ModelConfig(digits=1, d_model=48)), draws)
+        samples = Samples(1, seed)
+        assert study_attention(Engine(model, samples.varied), samples).staircase == "absent"

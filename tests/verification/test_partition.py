@@ -55,7 +55,7 @@ def test_state_patterns_are_named_as_elsewhere(generator):
 
 def test_rare_cascades_of_long_questions_can_be_drawn(generator):
     strata = partition(15)
-    stratum = strata.names.index("longest carrying 4 or more, longest quiet 0")
+    stratum = strata.names.index("longest carrying 7 or more, longest quiet 0")
     assert strata.probabilities[stratum] < 1e-3
     columns = Columns.of(strata.draw(generator, stratum, 50))
-    assert np.where(columns.carry_in, columns.look_ahead, 0).max(axis=1).min() >= 4
+    assert np.where(columns.carry_in, columns.look_ahead, 0).max(axis=1).min() >= 7

@@ -19,7 +19,8 @@ from carryscope.training.presets import run_config
 from carryscope.verification.failures import simplest
 from carryscope.verification.judging import Mistakes, judge_of
 from carryscope.verification.partition import partition
-from carryscope.verification.risk import RiskFinding, judged_risk, measure_risk
+from carryscope.verification.risk import judged_risk, measure_risk
+from carryscope.verification.risk_finding import RiskFinding
 from carryscope.verification.trial import hold_trial
 
 NAMES = ["A5", "A4", "A3", "A2", "A1", "A0"]
@@ -97,13 +98,15 @@ def test_a_model_that_never_fails_gets_an_upper_bound_and_never_zero():
     assert 0 < found.teacher_forced.high < 1e-3
     assert "does not make it 0 %" in found.verdict
     assert found.failures == []
-    assert found.evaluated == 30_000
+    assert 29_000 < found.evaluated <= 30_000
 
 
 def test_long_questions_meet_their_rare_cascades():
     found = risk_of(algorithm_judge(partial(look_ahead_sum, reach=3)), digits=10, budget=40_000)
     assert found.teacher_forced.low > 0
-    assert any("4 or more" in stratum.name for stratum in found.strata if stratum.failed.count)
+    assert any("carrying 6" in stratum.name for stratum in found.strata if stratum.failed.count)
+    deep = [case for case in found.cases if case.depth == 10]
+    assert [case.wrong.high for case in deep] == [1.0], "what was not met may fail always"
 
 
 def test_the_simplest_failing_question_keeps_its_pattern_and_has_fewest_digits():
@@ -185,11 +188,13 @@ PROFILES = [
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("width", [0.05, 0.12])
 @pytest.mark.parametrize("kind", PROFILES)
-def test_the_interval_covers_the_truth_in_at_least_92_of_100_trials(kind, record_property):
+def test_the_interval_covers_the_truth_in_at_least_92_of_100_trials(kind, width, record_property):
+    """At a width of 0.12 trials of the first and the last kind stop by their width."""
     strata, chances, seeds = partition(5), profile(kind), 200
     truth = float(strata.weights @ chances)
-    covered = 0
+    rates, stopped = [], 0
     for seed in range(seeds):
         luck = np.random.default_rng((1, seed))
 
@@ -200,7 +205,14 @@ def test_the_interval_covers_the_truth_in_at_least_92_of_100_trials(kind, record
             return Mistakes(wrong, wrong)
 
         generator = np.random.default_rng((2, seed))
-        rate = hold_trial(judge, strata, 6, generator, width=0.05, budget=60_000).failure
-        covered += rate.low <= truth <= rate.high
-    record_property("coverage", covered / seeds)
-    assert covered / seeds >= 0.92
+        tally = hold_trial(judge, strata, 6, generator, width=width, budget=90_000)
+        rates.append(tally.failure)
+        stopped += tally.evaluated < 85_000
+    covered = np.mean([rate.low <= truth <= rate.high for rate in rates])
+    estimates = np.array([rate.estimate for rate in rates])
+    bias, error = estimates.mean() / truth - 1, estimates.std() / truth / np.sqrt(seeds)
+    record_property("coverage", covered)
+    record_property("stopped by width", stopped)
+    record_property("bias", f"{bias:.4f} +- {error:.4f}")
+    assert covered >= 0.92
+    assert abs(bias) < 4 * error + 0.002

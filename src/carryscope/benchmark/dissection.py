@@ -53,7 +53,7 @@ def dissect_once(subject: str) -> float:
     keep_freed_memory()
     if subject == SHIPPED:
         run = Run()
-        parts = dissect(run.model(), run.metrics())
+        parts = dissect(run.model(), run.metrics)
     else:
         parts = dissect(untrained(ModelConfig(digits=int(subject))))
     for _ in parts:

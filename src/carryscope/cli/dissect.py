@@ -126,7 +126,14 @@ def _key_table(found: Dissection) -> Table:
     assert found.mlp is not None
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.title = "The MLP's keys: attention output swapped between questions"
-    told = ("digit", "keys", "same key: stays", "other key: follows", "told apart", "no MLP")
+    told = (
+        "digit",
+        "keys",
+        "same key: stays",
+        "other key: follows",
+        "same answer: apart",
+        "no MLP",
+    )
     for column in told:
         table.add_column(column, justify="right", no_wrap=True)
     for test in found.mlp.digits:
@@ -135,7 +142,7 @@ def _key_table(found: Dissection) -> Table:
             str(test.keys),
             f"{test.kept.estimate:.1%}",
             f"{test.follows.estimate:.1%}",
-            f"{test.groups_out} of {test.keys}",
+            f"{test.apart_out} of {test.alike}",
             f"{test.without_mlp['mean'].estimate:.0%} right",
         )
     return table

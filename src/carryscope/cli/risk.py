@@ -14,7 +14,7 @@ from carryscope.cli.console import log, print_json, print_plain, screen, stop_on
 
 if TYPE_CHECKING:
     from carryscope.runs import Run
-    from carryscope.verification.risk import CaseRisk, RiskFinding
+    from carryscope.verification.risk_finding import CaseRisk, RiskFinding
     from carryscope.verification.trial import Tally
 
 

@@ -33,6 +33,9 @@ READS = 0.5
 STEPS = 2 / 3
 """A head has a staircase if it reads its column in at least this share of the rows."""
 
+LEAST_ROWS = 2
+"""And in no fewer rows than this: one row is not a staircase."""
+
 SPLITS = 0.5
 """Two heads split a task if they step together and share more than half of their attention."""
 
@@ -203,7 +206,7 @@ def _role(layer: int, head: int, shares: Float[Array, "digit column"]) -> HeadRo
         layer=layer,
         head=head,
         offset=best,
-        role=role_name(best) if reading >= STEPS * len(steps) else None,
+        role=role_name(best) if reading >= max(STEPS * len(steps), LEAST_ROWS) else None,
         rows=int(reading),
         of=len(steps),
         sharpness=round(sharpness(best), 4),
@@ -249,7 +252,7 @@ def _statement(heads: list[HeadRole], layers: int) -> str:
         )
     told = [f"{_name(head, layers)} reads {_place(head)}" for head in stepping]
     rest = [_name(head, layers) for head in heads if head.role is None]
-    without = f" {', '.join(rest)} has no staircase." if rest else ""
+    without = f" {', '.join(rest)}: no staircase." if rest else ""
     return f"Row by row, {'; '.join(told)}.{without}"
 
 

@@ -15,7 +15,7 @@ import torch
 
 from carryscope.dissection.attention import study_attention
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.findings import PARTS, Dissection, weights_hash
+from carryscope.dissection.findings import PARTS, Dissection
 from carryscope.dissection.first_digits import FRESH_QUESTIONS, study_first_digits
 from carryscope.dissection.first_digits import PAIRS as CARRY_PAIRS
 from carryscope.dissection.heads import study_heads
@@ -27,6 +27,7 @@ from carryscope.dissection.rows import EDGE_QUESTIONS, study_rows
 from carryscope.dissection.samples import PER_CLASS, Samples
 from carryscope.dissection.story import training_story
 from carryscope.dissection.subtasks import PAIRS, study_subtasks
+from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.task.columns import QuestionClass
 from carryscope.training.losses import StepRecord
@@ -38,27 +39,36 @@ Bar = Callable[[str, int], AbstractContextManager[OnProgress]]
 """Given the name of a part and the answers it will compute, more or less, a context whose
 function hears how many were computed."""
 
+
+def no_bar(part: str, answers: int) -> AbstractContextManager[OnProgress]:
+    """For whoever does not watch."""
+    return nullcontext(lambda _: None)
+
+
 UNTRAINED_SEED = 0
 """The weights of the untrained control: those a training with this seed starts from."""
 
 
 def dissect(
     model: Transformer,
-    metrics: Sequence[StepRecord] = (),
+    metrics: Callable[[], Sequence[StepRecord]] = list,
     *,
     seed: int = 0,
     parts: Sequence[str] = PARTS,
     known: Dissection | None = None,
-    bar: Bar = lambda _, __: nullcontext(lambda _: None),
+    bar: Bar = no_bar,
 ) -> Iterator[Dissection]:
-    """Dissect a model part by part; after each part, all that is known so far."""
+    """Dissect a model part by part; at first, and after each part, all that is known so far.
+
+    `metrics` gives the records of its training, none for a model that was not trained here.
+    """
     found = Dissection(
         package_version=__version__,
         weights_sha256=weights_hash(model),
         seed=seed,
         model=model.config,
     )
-    if known is not None and _same_subject(known, found):
+    if known is not None and same_subject(known, found):
         found = known
     work = _Work(model, metrics, seed)
     yield found
@@ -76,7 +86,7 @@ def _in_order(parts: Sequence[str]) -> list[str]:
     return [part for part in PARTS if part in needed]
 
 
-def _same_subject(known: Dissection, found: Dissection) -> bool:
+def same_subject(known: Dissection, found: Dissection) -> bool:
     """Whether earlier findings are about the same weights, seed and code."""
     fields = ("package_version", "weights_sha256", "seed")
     return all(getattr(known, field) == getattr(found, field) for field in fields)
@@ -85,9 +95,15 @@ def _same_subject(known: Dissection, found: Dissection) -> bool:
 class _Work:
     """What the experiments need, made when first needed."""
 
-    def __init__(self, model: Transformer, metrics: Sequence[StepRecord], seed: int) -> None:
-        self._model, self._metrics = model, metrics
+    def __init__(
+        self, model: Transformer, metrics: Callable[[], Sequence[StepRecord]], seed: int
+    ) -> None:
+        self._model, self._read_metrics = model, metrics
         self._samples = Samples(model.config.digits, seed)
+
+    @cached_property
+    def _metrics(self) -> list[StepRecord]:
+        return list(self._read_metrics())
 
     @cached_property
     def _engine(self) -> Engine:
@@ -100,8 +116,9 @@ class _Work:
 
     def applies(self, part: str) -> bool:
         """Whether there is anything to study: an MLP, a training."""
-        absent = {"mlp": not self._model.config.d_mlp, "story": not self._metrics}
-        return not absent.get(part, False)
+        if part == "mlp":
+            return self._model.config.d_mlp > 0
+        return part != "story" or bool(self._metrics)
 
     def expected(self, part: str) -> int:
         """How many answers a part computes: questions, times ways to change them.
@@ -127,7 +144,7 @@ class _Work:
         """One experiment."""
         if part == "story":
             layout = self._model.config.layout
-            return training_story(list(self._metrics), layout.digits, layout.answer_names)
+            return training_story(self._metrics, layout.digits, layout.answer_names)
         engine, samples = self._engine, self._samples
         if part == "attention":
             return study_attention(engine, samples)

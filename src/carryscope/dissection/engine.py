@@ -30,7 +30,10 @@ from carryscope.model.transformer import Transformer
 from carryscope.task.questions import Array, Questions
 
 CHUNK = 256
-"""Questions at a time: their states stay within some 50 MB."""
+"""Questions at a time, at most."""
+
+CHUNK_NUMBERS = 8_000_000
+"""What heads write at every position is the largest state of a chunk: so many numbers, 32 MB."""
 
 Change = Intervention | tuple[Intervention, ...]
 """One intervention, or several made at once, or none: `()` leaves the model as it is."""
@@ -64,6 +67,8 @@ class Engine:
     def __init__(self, model: Transformer, reference: Questions) -> None:
         self.model, self.config, self.layout = model, model.config, model.config.layout
         self.reference = reference
+        widest = self.config.context * self.config.heads * self.config.d_model
+        self._size = max(1, min(CHUNK, CHUNK_NUMBERS // widest))
         self._tables = FirstLayerTables.of(model)
         with torch.inference_mode():
             self._means = self._mean_states()
@@ -75,8 +80,8 @@ class Engine:
 
     def captures(self, questions: Questions) -> Iterator[Capture]:
         """The clean state of many questions, a chunk at a time."""
-        for start in range(0, len(questions), CHUNK):
-            yield self.capture(questions[start : start + CHUNK])
+        for start in range(0, len(questions), self._size):
+            yield self.capture(questions[start : start + self._size])
 
     def answers(
         self,
@@ -91,8 +96,8 @@ class Engine:
         """
         self._check(questions, changes)
         parts = []
-        for start in range(0, len(questions), CHUNK):
-            chunk = slice(start, start + CHUNK)
+        for start in range(0, len(questions), self._size):
+            chunk = slice(start, start + self._size)
             with torch.inference_mode():
                 logits = self._chunk(questions[chunk], changes, chunk)
             parts.append(_outcomes(self.layout.encode(questions[chunk]), logits))

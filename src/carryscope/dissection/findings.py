@@ -6,7 +6,6 @@ another seed or another version of carryscope is not taken for what would be fou
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from carryscope.dissection.rows import RowsFinding
 from carryscope.dissection.story import TrainingStory
 from carryscope.errors import CallError
 from carryscope.model.config import ModelConfig
-from carryscope.model.transformer import Transformer
 from carryscope.storage import read_json, write_json
 
 DISSECTION_FILE = Path("findings") / "dissection.json"
@@ -79,7 +77,11 @@ def read_dissection(directory: Path) -> Dissection:
     path = directory / DISSECTION_FILE
     if not path.exists():
         raise CallError(f"{directory} has not been dissected. Run: carryscope dissect {directory}")
-    return read_json(path, Dissection)
+    try:
+        return read_json(path, Dissection)
+    except CallError as error:
+        again = f"carryscope dissect {directory} --again"
+        raise CallError(f"{error} Or it is of another version. Make it anew: {again}") from error
 
 
 def write_dissection(dissection: Dissection, directory: Path) -> Path:
@@ -87,12 +89,3 @@ def write_dissection(dissection: Dissection, directory: Path) -> Path:
     path = directory / DISSECTION_FILE
     write_json(path, dissection)
     return path
-
-
-def weights_hash(model: Transformer) -> str:
-    """One hash over all weights and their names."""
-    digest = hashlib.sha256()
-    for name, weight in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(weight.detach().contiguous().numpy().tobytes())
-    return digest.hexdigest()

@@ -65,24 +65,30 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """How one answer digit is computed, as the effects say, and how that fares on fresh questions.
 
     The digit is its own column plus the carry that an adder sees which looks `reach` columns
-    below; and, if `reads_token`, the carry that the token before shows where its own column
-    sums to 9 and the columns in reach do not decide.
+    below; and, if `reads_token`, where its own column sums to 9 the token before it counts
+    too. Teacher-forced: that token is the true one.
     """
 
     digit: str
     reach: int
-    """Depths, counted from 0, at which the digit surely follows the carry."""
+    """Depths, counted from 0, at which the digit surely follows the carry of the columns, where
+    its own column does not sum to 9."""
+    token_follows: list[Share]
+    """Where its own column sums to 9, by depth: answers that follow the token before when only
+    the token is changed. Empty for A_n."""
     reads_token: bool
+    """Whether at some depth more than half of them do, interval included."""
     within: Share
-    """Fresh questions whose look-ahead ends within reach: model and rule say the same digit."""
-    by_token: Share | None
-    """Fresh questions in which the token decides: the same."""
+    """Fresh questions decided within reach, own column not 9: the model's digit is the rule's."""
+    own_nine: Share
+    """Fresh questions whose own column sums to 9: the model's digit is right."""
     beyond: Share
-    """The other fresh questions, of which the rule says nothing: the model's digit is right."""
+    """The rest, of which the rule says nothing: the model's digit is right."""
     against: int
     """The reach of the rule it is compared with: Algorithm 1's, or one less if that is the same."""
     sides: Share
-    """Fresh questions on which only the rule sees the carry: the model sides with the rule."""
+    """Fresh questions on which the two rules differ, own column not 9: the model says this one's
+    digit."""
 
 
 class FirstDigitsFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,27 +187,24 @@ def _rule(k: int, effects: list[CarryEffect], fresh: Columns, said: Int[Array, "
     """The rule that the effects state, tested on fresh questions."""
     ours = [e for e in effects if e.digit == f"A{k}"]
     by_columns = {e.depth: e.follows for e in ours if not e.own_nine}
-    by_token = {e.depth: e.follows for e in ours if e.own_nine and e.changed == "token"}
+    by_token = [e.follows for e in ours if e.own_nine and e.changed == "token"]
     reach = 0
     while reach in by_columns and by_columns[reach].low > SURE:
         reach += 1
-    reads_token = any(share.low > 0.5 for share in by_token.values())
-    right = said == _digit(fresh, k, fresh.carry_in[:, k])
-    seen = fresh.look_ahead[:, k] < reach
-    shown = ~seen & reads_token & _own_nine(fresh, k)
     against = ALGORITHM_1_REACH if reach != ALGORITHM_1_REACH else ALGORITHM_1_REACH - 1
-    nearer, farther = sorted((reach, against))
-    only_one = fresh.carry_in[:, k] & (fresh.look_ahead[:, k] >= nearer)
-    only_one &= (fresh.look_ahead[:, k] < farther) & ~shown
+    depth, nine = fresh.look_ahead[:, k], _own_nine(fresh, k)
+    rule, rival = (_digit(fresh, k, fresh.carry_in[:, k] & (depth < r)) for r in (reach, against))
+    right = said == _digit(fresh, k, fresh.carry_in[:, k])
     return Rule(
         digit=f"A{k}",
         reach=reach,
-        reads_token=reads_token,
-        within=_share(right[seen]),
-        by_token=_share(right[shown]) if reads_token else None,
-        beyond=_share(right[~seen & ~shown]),
+        token_follows=by_token,
+        reads_token=any(share.low > 0.5 for share in by_token),
+        within=_share((said == rule)[~nine & (depth < reach)]),
+        own_nine=_share(right[nine]),
+        beyond=_share(right[~nine & (depth >= reach)]),
         against=against,
-        sides=_share(right[only_one] == (reach > against)),
+        sides=_share((said == rule)[~nine & (rule != rival)]),
     )
 
 
@@ -230,15 +233,16 @@ def _told(rule: Rule) -> str:
     columns = ", ".join(str(k - 1 - depth) for depth in range(rule.reach))
     if not rule.reach:
         return f"{rule.digit} does not follow the carry from any column."
+    unless = f", where column {k} does not sum to 9" * bool(rule.token_follows)
     told = (
-        f"{rule.digit} takes its carry from column{'s' * (rule.reach > 1)} {columns} "
-        f"(right in {rule.within.count:,} of {rule.within.of:,} fresh questions decided there)"
+        f"{rule.digit} takes its carry from column{'s' * (rule.reach > 1)} {columns}{unless} (as "
+        f"said in {rule.within.count:,} of {rule.within.of:,} fresh questions decided there, right "
+        f"in {rule.beyond.count:,} of {rule.beyond.of:,} others)"
     )
-    if rule.by_token:
+    if rule.reads_token:
+        shares = ", ".join(f"{share.estimate:.0%}" for share in rule.token_follows)
         told += (
-            f", or, if column {k} sums to 9, from the token A{k + 1} "
-            f"({rule.by_token.count:,} of {rule.by_token.of:,})"
+            f"; where it does, the token A{k + 1} counts: changed alone it decides {shares} of the "
+            f"answers, with 0, 1, .. nines below"
         )
-    if rule.beyond.of:
-        told += f"; elsewhere {rule.beyond.count:,} of {rule.beyond.of:,} are right"
     return f"{told}."

@@ -126,8 +126,7 @@ def _statement(effects: list[HeadEffect], carrier: tuple[int, int] | None, role:
     whole = next(e for e in effects if e.how is None).loss.estimate
     told = f"BA questions have a loss of {whole:.3f}; without each head (mean): {losses}."
     if carrier is None:
-        return f"No head stands out as the one that does base addition. {told}"
-    reads = (
-        f", which reads {'its ' if role == 'own column' else 'the column '}{role}" if role else ""
-    )
-    return f"L{carrier[0]}H{carrier[1]}{reads}, does base addition. {told}"
+        return f"No head stands out as the one that BA questions need. {told}"
+    column = "its own column" if role == "own column" else f"the column {role}"
+    reads = f", which reads {column}," if role else ""
+    return f"BA questions suffer most without L{carrier[0]}H{carrier[1]}{reads} by far. {told}"

@@ -10,7 +10,8 @@ is taken from the source and everything else from the base.
 A prediction counts only where it is *sure*: where Algorithm 1, reaching just far enough to
 see the variable, and exact addition give the same digit. Elsewhere a deeper cascade decides,
 which a one-layer model does not follow, and the pair would say nothing about the part. Nor
-does it count where the model's own answer to the base is wrong.
+does it count where the model's own answer to the base is wrong, or where the token before the
+digit shows the carry anyway.
 """
 
 from __future__ import annotations
@@ -99,10 +100,22 @@ class Pairs:
         digit = hypothesis.digit
         value = self._value(hypothesis, reach=digit)
         own = self.own_digit(digit)
-        shallow = _answer(self._base, digit, _carry(self._base, digit, ALGORITHM_1_REACH))
+        shallow = _answer(self._base, digit, _carry(self._base, digit, hypothesis.reach))
         sure = (value == self._value(hypothesis, reach=hypothesis.reach)) & (own == shallow)
+        sure &= ~self._shown_by_token(digit)
         sure = sure if right is None else sure & right
         return Prediction(value, sure, sure & (value != own))
+
+    def _shown_by_token(self, digit: int) -> Bool[Array, " pair"]:
+        """Where the token before the digit, which stays the base's, gives the carry away.
+
+        That is so for A_n-1 if its column sums to 9, in the base or in what is put in its
+        place: A_n is then the carry itself, and no part has to carry it.
+        """
+        if digit != self.base.digits - 1:
+            return np.zeros(len(self), dtype=bool)
+        nine: Array = self._base.make_sum_9[:, digit] | self._source.make_sum_9[:, digit]
+        return nine
 
     def _value(self, hypothesis: Hypothesis, reach: int) -> Int[Array, " pair"]:
         kind, column, digit = hypothesis

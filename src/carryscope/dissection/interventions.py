@@ -171,5 +171,7 @@ def _check(intervention: Intervention, part: str, config: ModelConfig) -> None:
     keys = intervention.keys if isinstance(intervention, Cut) else ()
     if not intervention.rows or not all(0 <= p < config.context for p in intervention.rows + keys):
         raise CallError(f"Positions must be between 0 and {config.context - 1}. Got {intervention}")
+    if len(set(intervention.heads or ())) < len(intervention.heads or ()):
+        raise CallError(f"Each head can be named once. Got heads {intervention.heads}.")
     if any(not 0 <= head < config.heads for head in intervention.heads or ()):
         raise CallError(f"Heads must be between 0 and {config.heads - 1}. Got {intervention}")

@@ -5,9 +5,12 @@ In: an engine and questions. Out: `MlpFinding`.
 The paper claims that for each digit the MLP has memorised a table of 2 x 3 x 10 = 60 keys and
 did not test it. We swap the whole attention output at an answer row between two questions.
 If the key is all that matters, then between questions of the same key nothing changes, and
-between questions of different keys the answer follows the key that came in. Then we ask how
-many keys can be told apart in what the MLP is given and in what it writes, and which neurons
-respond to which part of the key.
+between questions of different keys the answer follows the key that came in. A table of 60
+entries keeps keys apart that have the same answer, a mere adder has no need to: so we ask of
+such pairs how many can be told apart in what the MLP is given and in what it writes, and which
+neurons respond to which part of the key.
+
+In a model of several layers all of this is about the last one.
 """
 
 from __future__ import annotations
@@ -25,14 +28,20 @@ from carryscope.dissection.capture import block_of, logits_of, mlp_of
 from carryscope.dissection.engine import CHUNK, Engine
 from carryscope.dissection.neurons import Neuron, NeuronCount, study_neurons
 from carryscope.dissection.samples import Samples
-from carryscope.dissection.separation import distinct_groups
+from carryscope.dissection.separation import alike_pairs, told_apart
 from carryscope.evidence import Share
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array, Questions
 from carryscope.task.sampling import with_states
 
-QUESTIONS = 3000
-"""Questions with every column in each state equally often: some 50 for each of the 60 keys."""
+QUESTIONS = 6000
+"""Questions, for the 60 keys of each digit: at least 40 for the rarest."""
+
+NINES = 0.2
+"""The share of columns that sum to 9: twice what it is by chance, for the rare keys' sake."""
+
+SURE = 0.99
+"""The key decides a digit if it does so in more than 99 of 100 swaps, interval included."""
 
 PARTS = ("BA", "state", "carry")
 """The parts of a key: base add, state one below, carry (MC1) two below."""
@@ -50,18 +59,21 @@ class KeyTest(msgspec.Struct, frozen=True, kw_only=True):
     """Another key swapped in, whose digit is another: answers that turn into its digit."""
     stays: Share
     """The same pairs: answers that stay what they were."""
-    groups_in: int
-    """Groups of keys that can be told apart in the residual stream before the MLP,"""
-    groups_out: int
-    """and in what the MLP writes. 60 memorised entries would be 60 groups; a table that keeps
-    only the answer, 10."""
+    same_answer: Share
+    """Another key swapped in that has the same digit: answers that stay what they were."""
+    alike: int
+    """Pairs of keys that have the same digit:"""
+    apart_in: int
+    """how many of them can be told apart in the residual stream before the MLP,"""
+    apart_out: int
+    """and in what the MLP writes. An adder that keeps only the answer would tell none apart."""
     neurons: NeuronCount
     strongest: list[Neuron]
     without_mlp: dict[str, Share]
     """Answers that are right with the MLP at this row ablated, by how; and with it in place."""
     margin_share: dict[str, float]
-    """How much of the true digit's lead over the other digits comes from the row's own
-    embedding, from the heads and from the MLP, before the last LayerNorm's scale."""
+    """How much of the true digit's lead over the other digits comes from the stream before this
+    layer, from its heads and from its MLP, before the last LayerNorm's scale."""
 
 
 class MlpFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +90,7 @@ class RowStates:
     """One answer row of many questions, in the last layer."""
 
     own: Float[Tensor, "batch d_model"]
-    """The residual stream that attention has not touched."""
+    """The residual stream without what the heads of this layer add."""
     heads: Float[Tensor, "batch d_model"]
     """What all heads add, together."""
     mlp: Float[Tensor, "batch d_model"]
@@ -93,7 +105,8 @@ def study_mlp(
     if not engine.config.d_mlp:
         return None
     generator = samples.generator("keys")
-    states = generator.integers(0, 3, (QUESTIONS, samples.digits))
+    shares = [(1 - NINES) / 2, NINES, (1 - NINES) / 2]
+    states = generator.choice(3, (QUESTIONS, samples.digits), p=shares)
     questions = with_states(generator, states)
     rows = row_states(engine, questions)
     columns = Columns.of(questions)
@@ -170,10 +183,13 @@ def row_states(engine: Engine, questions: Questions) -> list[RowStates]:
 def _test(engine: Engine, row: RowStates, keys: Keys, generator: np.random.Generator) -> KeyTest:
     code = keys.code
     same, other = _partners(code, generator)
-    kept = _swapped(engine, row, same) == row.predicted
+    alone = same == np.arange(len(same))
+    kept = (_swapped(engine, row, same) == row.predicted)[~alone]
     said = _swapped(engine, row, other)
     telling = keys.answer[other] != row.predicted
+    alike = keys.answer[other] == keys.answer
     middle = row.own + row.heads
+    pairs = alike_pairs(code, keys.answer)
     block = block_of(engine.model, engine.config.layers - 1)
     neurons, strongest = study_neurons(block, middle, keys.parts, code)
     return KeyTest(
@@ -182,8 +198,10 @@ def _test(engine: Engine, row: RowStates, keys: Keys, generator: np.random.Gener
         kept=_share(kept),
         follows=_share((said == keys.answer[other])[telling]),
         stays=_share((said == row.predicted)[telling]),
-        groups_in=distinct_groups(middle, code),
-        groups_out=distinct_groups(row.mlp, code),
+        same_answer=_share((said == row.predicted)[alike]),
+        alike=int(pairs.sum()),
+        apart_in=int((told_apart(middle, code) & pairs).sum()),
+        apart_out=int((told_apart(row.mlp, code) & pairs).sum()),
         neurons=neurons,
         strongest=strongest,
         without_mlp=_without_mlp(engine, row),
@@ -231,7 +249,7 @@ def _margin_shares(engine: Engine, row: RowStates) -> dict[str, float]:
     direction = direction - direction.mean(0)
     chosen = direction.T[torch.from_numpy(row.truth)]
     rest = (direction.sum(1) - chosen) / 9
-    parts = {"embedding": row.own, "heads": row.heads, "MLP": row.mlp}
+    parts = {"before": row.own, "heads": row.heads, "MLP": row.mlp}
     leads = {name: float(((chosen - rest) * part).sum(1).mean()) for name, part in parts.items()}
     total = sum(leads.values())
     return {name: round(lead / total, 4) for name, lead in leads.items()}
@@ -242,12 +260,18 @@ def _share(hits: Array) -> Share:
 
 
 def _statement(tests: list[KeyTest]) -> str:
-    told = [
-        f"{t.digit} {t.kept.estimate:.1%}, {t.follows.estimate:.1%}, {t.groups_out} of {t.keys}"
-        for t in tests
+    """Whether the key is all that counts, digit by digit, and whether keys are kept apart."""
+    whole = [t.digit for t in tests if t.kept.low > SURE and t.follows.low > SURE]
+    partly = [t for t in tests if t.digit not in whole]
+    told = [f"The key decides {' '.join(whole)}" if whole else "The key decides no digit"]
+    told += [
+        f"{t.digit} stays in {t.kept.estimate:.1%} with another question of the same key, and "
+        f"follows another key in {t.follows.estimate:.1%}"
+        for t in partly
     ]
+    alike, apart = sum(t.alike for t in tests), sum(t.apart_out for t in tests)
+    before = sum(t.apart_in for t in tests)
     return (
-        "How often an answer stays when attention comes from a question of the same key, how "
-        "often it turns into the other key's digit when the key differs, and how many keys the "
-        f"MLP's output tells apart: {'; '.join(told)}."
+        f"{'; '.join(told)}. Of {alike} pairs of keys with the same answer, {apart} are told apart "
+        f"by what the MLP writes, {before} by what it is given."
     )

@@ -25,7 +25,7 @@ class Purpose(msgspec.Struct, frozen=True, kw_only=True):
     """Pairs that land on the predicted digit."""
     control_node: str | None
     control_node_follows: Share | None
-    """The best of the control nodes on the same pairs."""
+    """The best of the control nodes on the same pairs; none for an MLP, or an only head."""
     control_variable: str
     """The hypothesis that comes nearest, on the pairs where the two differ:"""
     follows_this: Share

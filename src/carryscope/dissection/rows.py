@@ -29,7 +29,10 @@ PAPER_THRESHOLD = 0.08
 because the loss without any ablation depends on how many cascades the questions have."""
 
 EDGE_QUESTIONS = 256
-"""Questions for the tests of edges and tokens, of which there are many."""
+"""Questions, rich in nines, for the tests of edges and tokens, of which there are many."""
+
+NOISE = 0.02
+"""An edge counts as used only if cutting it surely changes more answers than this."""
 
 FORCED = (
     "What stands at a row after the last block reaches the logits of that row alone. So this "
@@ -103,21 +106,21 @@ def study_rows(
     on_progress: Callable[[int], object] = lambda _: None,
 ) -> RowsFinding:
     """The paper's row table, the tests that could have failed, and both on the control."""
-    few = samples.varied[-EDGE_QUESTIONS:]
     clean_loss, rows = _rows(engine, samples, on_progress)
     edges = _edges(engine, samples, on_progress)
+    control = study_rows(untrained, samples, None, on_progress) if untrained else None
     return RowsFinding(
         seed=samples.seed,
         questions=len(samples.varied),
-        edge_questions=len(few),
+        edge_questions=EDGE_QUESTIONS,
         threshold=PAPER_THRESHOLD,
         clean_loss=clean_loss,
         rows=rows,
         edges=edges,
         tokens=_tokens(engine, samples, on_progress),
         remark=FORCED,
-        untrained=study_rows(untrained, samples, None, on_progress) if untrained else None,
-        statement=_statement(edges, engine.config.digits),
+        untrained=control,
+        statement=_statement(edges, control),
     )
 
 
@@ -171,7 +174,7 @@ def _patterns(right: np.ndarray) -> dict[str, int]:
 def _edges(
     engine: Engine, samples: Samples, on_progress: Callable[[int], object]
 ) -> list[EdgeEffect]:
-    layout, questions = engine.layout, samples.varied[-EDGE_QUESTIONS:]
+    layout = engine.layout
     wanted = [
         (layer, row, key)
         for layer in range(engine.config.layers)
@@ -186,7 +189,7 @@ def _edges(
             row=row,
             answer=layout.answer_names[row - layout.first_row],
             token=layout.position_names[key],
-            flipped=Share.measured(int(counts[row - layout.first_row]), len(questions)),
+            flipped=Share.measured(int(counts[row - layout.first_row]), EDGE_QUESTIONS),
         )
         for (layer, row, key), counts in zip(wanted, flipped, strict=True)
     ]
@@ -196,7 +199,7 @@ def _tokens(
     engine: Engine, samples: Samples, on_progress: Callable[[int], object]
 ) -> list[TokenEffect]:
     """The tokens of the question; those that are always the same have only a zero to go to."""
-    layout, questions = engine.layout, samples.varied[-EDGE_QUESTIONS:]
+    layout = engine.layout
     wanted: list[tuple[int, int, str, How]] = [
         (layer, position, site, "mean" if "D" in layout.position_names[position] else "zero")
         for layer in range(engine.config.layers)
@@ -215,7 +218,7 @@ def _tokens(
             site=site,
             how=how,
             flipped={
-                name: Share.measured(int(count), len(questions))
+                name: Share.measured(int(count), EDGE_QUESTIONS)
                 for name, count in zip(layout.answer_names, counts, strict=True)
             },
         )
@@ -233,24 +236,27 @@ def _flipped(
 
     Changes, not mistakes, are counted: an untrained model has nothing to unlearn.
     """
-    questions = samples.varied[-EDGE_QUESTIONS:]
+    questions = samples.nines_rich("edges", EDGE_QUESTIONS)
     said = engine.answers(questions, [UNCHANGED, *changes], on_progress=on_progress).predicted
     counts: np.ndarray = (said[1:] != said[0]).sum(1)
     return counts
 
 
-def _statement(edges: list[EdgeEffect], digits: int) -> str:
-    """What the cut edges say about which columns each answer digit depends on."""
+def _statement(edges: list[EdgeEffect], control: RowsFinding | None) -> str:
+    """Which tokens each answer digit depends on, and how that looks in an untrained model."""
+    used: dict[str, list[EdgeEffect]] = {}
+    for edge in edges:
+        used.setdefault(edge.answer, []).extend([edge] if edge.flipped.low > NOISE else [])
     told = []
-    for k in reversed(range(digits + 1)):
-        shares: dict[str, float] = {}
-        for edge in (edge for edge in edges if edge.answer == f"A{k}"):
-            share = edge.flipped.estimate if edge.flipped.low > NOISE else 0.0
-            shares[edge.token] = max(share, shares.get(edge.token, 0.0))
-        used = sorted((token for token in shares if shares[token]), key=lambda t: -shares[t])
-        told.append(f"A{k} {' '.join(used) if used else 'none'}")
-    return f"Cutting the edge to a token changes the answer: {'; '.join(told)}."
-
-
-NOISE = 0.02
-"""An edge is named only if cutting it surely changes more answers than this."""
+    for answer, cut in used.items():
+        tokens = [e.token for e in sorted(cut, key=lambda e: -e.flipped.estimate)]
+        told.append(f"{answer} {' '.join(dict.fromkeys(tokens)) or 'none'}")
+    beside = ""
+    if control:
+        spread = sum(edge.flipped.low > NOISE for edge in control.edges)
+        beside = f" In the untrained control it is {spread} of {len(control.edges)}."
+    count = sum(map(len, used.values()))
+    return (
+        f"{count} of {len(edges)} edges from answer rows change answers when cut: "
+        f"{'; '.join(told)}.{beside}"
+    )

@@ -167,18 +167,16 @@ class Search:
         )
 
     def _best_control(self, part: NodeSet, hypothesis: Hypothesis) -> tuple[NodeSet, Share] | None:
-        """The control node that does best on the same pairs: another head of the same row.
+        """The control node that does best on the same pairs.
 
-        An MLP stands behind the heads, and all heads together have none beside them: there
-        the controls are the heads that do not score above one half themselves.
+        For a head: another head of the same row. For several: also each of them alone, or the
+        set would say nothing new. An MLP, and the only head of a model, have nothing beside
+        them, so they have no control node.
         """
         here = (part.row, part.layer)
         singles = [p for p in self._said if len(p.heads) == 1 and (p.row, p.layer) == here]
-        shares = [(p, self._follows(p, hypothesis)) for p in singles]
-        if 0 < len(part.heads) < self._engine.config.heads:
-            shares = [(p, share) for p, share in shares if p.heads[0] not in part.heads]
-        else:
-            shares = [(p, share) for p, share in shares if share.low <= MAJORITY]
+        beside = [p for p in singles if part.heads and p != part]
+        shares = [(p, self._follows(p, hypothesis)) for p in beside]
         return max(shares, key=lambda pair: pair[1].estimate, default=None)
 
     def _rivals(self, part: NodeSet, hypothesis: Hypothesis) -> tuple[list[Rival], list[str]]:

@@ -1,15 +1,16 @@
-"""How many keys can be told apart in a set of vectors.
+"""Which keys can be told apart in a set of vectors.
 
-In: vectors with the key of each. Out: the number of groups of keys such that keys of
-different groups are told apart by the nearer of two centroids, on vectors that were not used
-for the centroids.
+In: vectors with the key of each. Out: for every two keys, whether the nearer of their two
+centroids says which is which, on vectors that were not used for the centroids. It is a lower
+bound: a reader that knows more than centroids may tell more.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from carryscope.task.questions import Array
@@ -21,30 +22,25 @@ ROUNDING = 1e-4
 """A vector of length 1 counts as nearer only by more than this: float32 is good to 1e-6."""
 
 
-def distinct_groups(vectors: Float[Tensor, "batch width"], key: Int[Array, " batch"]) -> int:
-    """The number of groups. Means and lengths do not count: LayerNorm will take them away."""
-    units = torch.nn.functional.normalize(vectors - vectors.mean(1, keepdim=True), dim=1)
-    of_key = np.arange(len(key)) % 2 == 0
-    membership = torch.nn.functional.one_hot(torch.from_numpy(key)).to(units.dtype)
-    fit, test = torch.from_numpy(of_key), torch.from_numpy(~of_key)
-    counts = membership[fit].sum(0)
-    centroids = membership[fit].T @ units[fit] / counts.clamp(min=1)[:, None]
-    nearness = units[test] @ centroids.T - centroids.square().sum(1) / 2
-    own = nearness.gather(1, torch.from_numpy(key)[test][:, None])
-    wins = membership[test].T @ (own > nearness + ROUNDING).to(units.dtype)
-    share = (wins / membership[test].sum(0).clamp(min=1)[:, None]).numpy()
-    apart = (share + share.T) / 2 >= TOLD_APART
-    return _components(~apart)
+def told_apart(
+    vectors: Float[Tensor, "batch width"], key: Int[Array, " batch"]
+) -> Bool[Array, "key key"]:
+    """Which keys are told apart. Means and lengths do not count: LayerNorm takes them away."""
+    units = F.normalize(vectors - vectors.mean(1, keepdim=True), dim=1)
+    member = F.one_hot(torch.from_numpy(key)).to(units.dtype)
+    half = torch.arange(len(key)) % 2 == 0
+    centroids = member[half].T @ units[half] / member[half].sum(0).clamp(min=1)[:, None]
+    nearness = units[~half] @ centroids.T - centroids.square().sum(1) / 2
+    own = nearness.gather(1, torch.from_numpy(key)[~half][:, None])
+    wins = member[~half].T @ (own > nearness + ROUNDING).to(units.dtype)
+    share = (wins / member[~half].sum(0).clamp(min=1)[:, None]).numpy()
+    apart: Array = (share + share.T) / 2 >= TOLD_APART
+    return apart
 
 
-def _components(linked: np.ndarray) -> int:
-    """The number of connected components of a graph."""
-    left, count = set(range(len(linked))), 0
-    while left:
-        count += 1
-        frontier = {left.pop()}
-        while frontier:
-            reached = {int(j) for i in frontier for j in np.flatnonzero(linked[i])}
-            frontier = reached & left
-            left -= frontier
-    return count
+def alike_pairs(key: Int[Array, " batch"], answer: Int[Array, " batch"]) -> Bool[Array, "key key"]:
+    """Which pairs of different keys have the same answer, each pair once."""
+    _, first = np.unique(key, return_index=True)
+    answers = answer[first]
+    alike: Array = np.triu(answers[:, None] == answers, k=1)
+    return alike

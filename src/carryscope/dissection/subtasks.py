@@ -7,7 +7,8 @@ digit; its score is the share of pairs that land on it, over pairs where it pred
 other than the base's own digit. A purpose is reported only if
 
 - the score is above one half, Wilson interval included,
-- it beats the control nodes: the best of the other heads of the row, on the same pairs,
+- it beats the control nodes: the best of the other heads of the row, on the same pairs (an MLP
+  and a model's only head have none),
 - it beats every control hypothesis, on the pairs where the two predict different digits, and
   the hypothesis that nothing happens at all.
 

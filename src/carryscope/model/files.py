@@ -127,3 +127,12 @@ def with_weights(config: ModelConfig, weights: dict[str, Tensor], source: Path) 
 
 def _described(weights: Mapping[str, Tensor]) -> dict[str, str]:
     return {name: f"{tuple(t.shape)} {t.dtype}" for name, t in weights.items()}
+
+
+def weights_hash(model: Transformer) -> str:
+    """One hash over all weights and their names."""
+    digest = hashlib.sha256()
+    for name, weight in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(weight.detach().contiguous().numpy().tobytes())
+    return digest.hexdigest()

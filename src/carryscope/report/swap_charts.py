@@ -23,7 +23,7 @@ from carryscope.report.drawing import (
 from carryscope.report.figure import AnyChart, Figure
 
 SWAPS = ["same key: answer stays", "other key: answer follows"]
-GROUPS = ["all keys", "told apart before the MLP", "after it"]
+GROUPS = ["all pairs", "told apart before the MLP", "after it"]
 
 CHANGES = ["columns changed", "own 9: columns", "own 9: token", "own 9: both"]
 """What is taken from the other question."""
@@ -45,7 +45,7 @@ def key_swaps(dissection: Dissection) -> Figure:
     groups = [
         {"digit": test.digit, "kind": kind, "count": count}
         for test in finding.digits
-        for kind, count in zip(GROUPS, (test.keys, test.groups_in, test.groups_out), strict=True)
+        for kind, count in zip(GROUPS, (test.alike, test.apart_in, test.apart_out), strict=True)
     ]
     y, size = names_down("digit", digits, padding=0.4), {"width": 290, "height": 30 * len(digits)}
     least = min([0.8, *(swap["low"] for swap in swaps)])
@@ -60,16 +60,16 @@ def key_swaps(dissection: Dissection) -> Figure:
                 left, share.axis(format="%"), series("kind", SWAPS, by="shape")
             ).properties(**size, title="attention output from another question"),
             right.encode(
-                x=alt.X("count:Q", title="keys"),
+                x=alt.X("count:Q", title="pairs of keys"),
                 y=y,
                 yOffset=alt.YOffset("kind:N", scale=alt.Scale(domain=GROUPS)),
                 **series("kind", GROUPS, by="shape"),
-            ).properties(**size, title="keys that can be told apart"),
+            ).properties(**size, title="pairs of keys that have the same answer"),
             spacing=24,
         ).resolve_scale(color="independent", shape="independent", yOffset="independent"),
         "Does the MLP look up a key?",
         "Two charts, a row for each answer digit: answers that stay or follow when attention "
-        f"output is swapped between questions, and counts of keys. {finding.statement}",
+        f"output is swapped between questions, and counts of pairs of keys. {finding.statement}",
         f"{finding.questions:,} questions. A key is the base sum of a column, the state of the "
         "column below and the carry of the one below that.",
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from carryscope.errors import WorkError
 from carryscope.task.questions import Questions
 from carryscope.verification.judging import Judge
 from carryscope.verification.partition import Partition
@@ -19,9 +20,9 @@ def ask_everything(
     judge: Judge,
     partition: Partition,
     answers: int,
-    on_round: Callable[[Tally], object] = lambda _: None,
+    on_round: Callable[[Tally], bool | None] = lambda _: None,
 ) -> Tally:
-    """The tally of all 10^(2n) questions, by turns in the two halves of their strata."""
+    """The tally of all 10^(2n) questions. Half of them would be no sample, so there is no half."""
     tally = Tally.empty(partition, answers)
     digits = partition.digits
     numbers = np.arange(10**digits)
@@ -30,6 +31,7 @@ def ask_everything(
     for start in range(0, 100**digits, AT_ONCE):
         index = np.arange(start, min(start + AT_ONCE, 100**digits))
         questions = Questions(every[index // 10**digits], every[index % 10**digits])
-        tally.ask(judge, questions, partition.of(questions) + len(partition) * (index % 2))
-        on_round(tally)
+        tally.ask(judge, questions, partition.of(questions))
+        if on_round(tally):
+            raise WorkError("Stopped before every question was asked. Nothing was kept.")
     return tally

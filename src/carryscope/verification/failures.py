@@ -51,7 +51,7 @@ class FailureSearch(msgspec.Struct, frozen=True, kw_only=True):
     """Those in strata that hardly ever fail, the least expected first."""
     common_pair: str | None
     """The digit pair that is commonest among failures of the sample in strata that hardly ever
-    fail, such as `column 3: 5+5 in 17 of 20`."""
+    fail, such as `column 3: 5+5 in 17 of 20`. A hint where to look, not a test."""
     order_matters: Rate
     """The chance that a+b and b+a are not both right or both wrong: 0 if the model commutes."""
 

@@ -14,9 +14,10 @@ import msgspec
 
 from carryscope.dissection.attention import study_attention
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.findings import Dissection, weights_hash
+from carryscope.dissection.findings import Dissection
 from carryscope.dissection.samples import Samples
 from carryscope.errors import CallError
+from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.storage import read_json, write_json
 from carryscope.verification.agreement import AgreementFinding, answer_digits, study_agreement

@@ -32,7 +32,7 @@ from carryscope.task.strata import (
 MOST_DIGITS_BY_STATE = 6
 """Up to here every state pattern is a stratum: 729 of them for six digits."""
 
-LONGEST = 4
+LONGEST = 7
 """Cascades of this length or longer go together."""
 
 

@@ -14,18 +14,31 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from carryscope.dissection.findings import weights_hash
 from carryscope.errors import CallError
-from carryscope.evidence import Share
+from carryscope.evidence import Z_95, Share
+from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.storage import read_json
 from carryscope.task.questions import Questions
-from carryscope.task.strata import LookAhead, look_ahead_probabilities
+from carryscope.task.strata import look_ahead_probabilities
 from carryscope.verification.estimate import Rate, weighted_rate
 from carryscope.verification.exhaustive import ask_everything
-from carryscope.verification.failures import FailureSearch, fewest_digits, look_around, simplest
+from carryscope.verification.failures import (
+    FailureSearch,
+    fewest_digits,
+    look_around,
+    simplest,
+)
 from carryscope.verification.judging import Judge, judge_of
 from carryscope.verification.partition import partition
+from carryscope.verification.risk_finding import (
+    CaseRisk,
+    DigitRisk,
+    LikelyFailure,
+    NaiveTest,
+    RiskFinding,
+    StratumRisk,
+)
 from carryscope.verification.risk_verdict import risk_verdict
 from carryscope.verification.trial import Tally, hold_trial
 from carryscope.version import __version__
@@ -46,94 +59,6 @@ MOST_FAILURES = 10
 
 STARTS_PER_PATTERN = 8
 """Failing questions of each that are shrunk; the simplest outcome is shown."""
-
-
-class StratumRisk(msgspec.Struct, frozen=True, kw_only=True):
-    """One stratum."""
-
-    name: str
-    probability: float
-    failed: Share
-    contribution: float
-    """Its part in the chance of a wrong answer: probability times share that failed."""
-
-
-class LikelyFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A pattern that fails, and the simplest question that shows it."""
-
-    stratum: str
-    share_of_failures: float
-    """Of all wrong answers, how many are of this pattern."""
-    rate: float
-    """How many questions of the pattern fail."""
-    question: str
-
-
-class DigitRisk(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer token."""
-
-    digit: str
-    teacher_forced: Rate
-    free_running: Rate
-
-
-class CaseRisk(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer digit at one look-ahead depth: the paper's central finding, by numbers."""
-
-    digit: str
-    depth: int
-    carrying: bool
-    probability: float
-    wrong: Rate
-    """The chance that the digit is wrong, teacher-forced, given this look-ahead."""
-    asked: int
-
-
-class NaiveTest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the usual test, a million uniform questions, would say; and what it would take."""
-
-    questions: int
-    low: float
-    high: float
-    """Its interval, if it met with just the estimated share of failures."""
-    for_our_width: int
-    """Uniform questions it would need for an interval as narrow as ours."""
-
-
-class RiskFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a model fails, and where."""
-
-    package_version: str
-    weights_sha256: str
-    seed: int
-    questions: str
-    """How many there are: 10^(2n), in decimal."""
-    evaluated: int
-    exhaustive: bool
-    width: float
-    budget: int
-    teacher_forced: Rate
-    """The chance of a wrong answer over all questions."""
-    free_running: Rate
-    """The same number: up to the first wrong token both read the same."""
-    digits: list[DigitRisk]
-    cases: list[CaseRisk]
-    strata: list[StratumRisk]
-    """Those that were met failing, likeliest failures first; then all others."""
-    failures: list[LikelyFailure]
-    search: FailureSearch
-    naive: NaiveTest
-    verdict: str
-
-    def answers(self, weights_sha256: str, seed: int, width: float, budget: int) -> bool:
-        """Whether this is what would be found now, at least as precisely as is asked for."""
-        same = (self.package_version, self.weights_sha256, self.seed) == (
-            __version__,
-            weights_sha256,
-            seed,
-        )
-        narrow = self.teacher_forced.relative_width <= width
-        return same and (self.exhaustive or narrow or self.evaluated >= budget)
 
 
 def measure_risk(
@@ -225,43 +150,46 @@ def read_risk(directory: Path) -> RiskFinding:
 def _rate(tally: Tally, counts: np.ndarray, exhaustive: bool) -> Rate:
     if exhaustive:
         return Rate.exactly(int(counts.sum()), tally.evaluated)
-    return weighted_rate(tally.weights, tally.asked, counts)
+    return weighted_rate(tally.partition.weights, tally.asked, counts)
 
 
 def _cases(tally: Tally, exhaustive: bool) -> list[CaseRisk]:
-    """Every look-ahead that was met, hardest digit first."""
+    """Every look-ahead there is, highest digit first; one that was not met may fail always."""
     cases = []
     chances = look_ahead_probabilities(tally.partition.digits)
     for case in sorted(chances, key=lambda c: (-c.digit, c.depth, not c.carrying)):
         place = (slice(None), case.digit, case.depth, int(case.carrying))
         asked, wrong = tally.case_asked[place], tally.case_wrong[place]
-        if asked.sum():
-            cases.append(
-                CaseRisk(
-                    digit=f"A{case.digit}",
-                    depth=case.depth,
-                    carrying=case.carrying,
-                    probability=float(chances[case]),
-                    wrong=_case_rate(tally, case, asked, wrong, exhaustive),
-                    asked=int(asked.sum()),
-                )
+        cases.append(
+            CaseRisk(
+                digit=f"A{case.digit}",
+                depth=case.depth,
+                carrying=case.carrying,
+                probability=float(chances[case]),
+                wrong=_case_rate(tally, asked, wrong, exhaustive),
+                asked=int(asked.sum()),
             )
+        )
     return cases
 
 
-def _case_rate(
-    tally: Tally, case: LookAhead, asked: np.ndarray, wrong: np.ndarray, exhaustive: bool
-) -> Rate:
-    """The rate among the questions of a case: by their exact weight within each stratum."""
+def _case_rate(tally: Tally, asked: np.ndarray, wrong: np.ndarray, exhaustive: bool) -> Rate:
+    """The rate among the questions of a case.
+
+    Up to six digits a stratum is all inside a case or all outside. Beyond, the part of it that
+    is inside is estimated from the sample, which the interval does not allow for.
+    """
+    if not asked.any():
+        return Rate(0.0, 0.0, 1.0)
     if exhaustive:
         return Rate.exactly(int(wrong.sum()), int(asked.sum()))
     met = asked > 0
-    inside = tally.weights[met] * asked[met] / tally.asked[met]
+    inside = tally.partition.weights[met] * asked[met] / tally.asked[met]
     return weighted_rate(inside / inside.sum(), asked[met], wrong[met])
 
 
 def _strata(tally: Tally) -> list[StratumRisk]:
-    asked, failed = tally.by_stratum(tally.asked), tally.by_stratum(tally.failed)
+    asked, failed = tally.asked, tally.failed
     weights = tally.partition.weights
     found = [
         StratumRisk(
@@ -279,7 +207,7 @@ def _failures(tally: Tally, judge: Judge) -> list[LikelyFailure]:
     """The patterns that contribute most, each with its simplest failing question."""
     if not tally.failing:
         return []
-    asked, failed = tally.by_stratum(tally.asked), tally.by_stratum(tally.failed)
+    asked, failed = tally.asked, tally.failed
     rate = failed / np.maximum(asked, 1)
     contribution = tally.partition.weights * rate
     chosen = sorted(tally.failing, key=lambda s: -contribution[s])[:MOST_FAILURES]
@@ -301,7 +229,7 @@ def _search(tally: Tally, judge: Judge, generator: np.random.Generator) -> Failu
     failing = list(tally.failing.values())
     digits = tally.partition.digits
     joined = Questions.joined(failing) if failing else Questions.from_integers([], digits)
-    asked, failed = tally.by_stratum(tally.asked), tally.by_stratum(tally.failed)
+    asked, failed = tally.asked, tally.failed
     return look_around(judge, tally.partition, joined, failed / np.maximum(asked, 1), generator)
 
 
@@ -309,5 +237,5 @@ def _naive(rate: Rate) -> NaiveTest:
     expected = Share.measured(round(rate.estimate * NAIVE), NAIVE)
     half = (rate.high - rate.low) / 2
     spread = rate.estimate * (1 - rate.estimate)
-    needed = round(spread * (1.96 / half) ** 2) if half and rate.estimate else 0
+    needed = round(spread * (Z_95 / half) ** 2) if half and rate.estimate else 0
     return NaiveTest(questions=NAIVE, low=expected.low, high=expected.high, for_our_width=needed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from carryscope.verification.risk import CaseRisk, RiskFinding
+    from carryscope.verification.risk_finding import CaseRisk, RiskFinding
 
 SAFE, UNSAFE = 0.001, 0.05
 """A look-ahead is called safe if at most 1 in 1,000 digits is wrong, interval included, and unsafe
@@ -33,32 +33,32 @@ def risk_verdict(finding: RiskFinding) -> str:
 
 
 def _where(finding: RiskFinding) -> list[str]:
-    """At which look-ahead it is safe, and at which it is not."""
+    """At which look-ahead it is safe, and at which it is not. Digits are judged teacher-forced."""
     by_depth: dict[int, list[CaseRisk]] = {}
     for case in finding.cases:
         by_depth.setdefault(case.depth, []).append(case)
-    safe = [d for d, cases in by_depth.items() if all(c.wrong.high <= SAFE for c in cases)]
-    unsafe = [c for c in finding.cases if c.wrong.low >= UNSAFE]
     told = []
-    if safe == list(range(len(safe))) and safe:
-        nines = {1: "no nine", 2: "at most one nine"}.get(len(safe), f"up to {len(safe) - 1} nines")
-        told.append(
-            f"A digit with {nines} directly below it can be relied on (at most 1 in 1,000)."
-        )
+    safe = 0
+    while safe in by_depth and all(c.wrong.high <= SAFE for c in by_depth[safe]):
+        safe += 1
+    if safe:
+        nines = {1: "no nine", 2: "at most one nine"}.get(safe, f"up to {safe - 1} nines")
+        told.append(f"Digits with {nines} directly below are wrong at most 1 time in 1,000.")
+    unsafe = [c for c in finding.cases if c.wrong.low >= UNSAFE]
     if unsafe:
-        worst = max(unsafe, key=lambda c: c.wrong.estimate)
+        least, worst = min(c.depth for c in unsafe), max(unsafe, key=lambda c: c.wrong.estimate)
         kind = "carrying" if worst.carrying else "quiet"
-        least = min(c.depth for c in unsafe)
+        above = f"above {worst.depth} nines ({kind})" if worst.depth else "with no nine below"
+        where = f"where {least} columns or more in a row sum to 9" if least else "for anything"
         told.append(
-            f"Do not use it where {least} or more columns in a row sum to 9: its worst digit is "
-            f"{worst.digit} above {worst.depth} nines ({kind}), wrong in "
+            f"Do not use it {where}: its worst digit is {worst.digit} {above}, wrong in "
             f"{worst.wrong.estimate:.0%} of such questions."
         )
     if finding.failures:
         likeliest = finding.failures[0]
         told.append(
             f"The likeliest failure is {likeliest.stratum}, {likeliest.share_of_failures:.0%} of "
-            f"all wrong answers; the simplest is {likeliest.question}."
+            f"all wrong answers; the simplest such question is {likeliest.question}."
         )
     return told
 
@@ -67,8 +67,11 @@ def _order(finding: RiskFinding) -> list[str]:
     """Whether the order of the numbers matters, and whether there are failures out of line."""
     told = []
     if finding.search.order_matters.low > 0:
-        share = _percent(finding.search.order_matters.estimate)
-        told.append(f"It does not commute: for {share} of questions only one order is right.")
+        rate = finding.search.order_matters
+        told.append(
+            f"It does not commute: for {_percent(rate.estimate)} of questions "
+            f"({_percent(rate.low)} to {_percent(rate.high)}) only one order is right."
+        )
     if finding.search.unpredicted:
         example = finding.search.unpredicted[0]
         told.append(

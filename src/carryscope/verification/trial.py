@@ -3,14 +3,14 @@
 In: a judge and a partition. Out: a `Tally`: per stratum, how many questions were asked and what
 went wrong, and failing questions to show.
 
-A first round asks every stratum a few questions and the common ones more. Then, round by
-round, questions go to strata in proportion to (probability) x (standard deviation of failing),
-which is what makes the interval of the sum shortest for a given number of questions.
+A *pilot* of two rounds finds out where failures are: every stratum is asked a few questions and
+the common ones more, then those where something failed. The *trial* shares its questions out
+accordingly, in proportion to (probability) x (standard deviation of failing), which makes the
+interval of the sum shortest; a fifth goes by probability alone, so that nothing is out of sight.
 
-Whoever asks more where something failed, and then counts those very failures, ends up too low:
-a stratum that looked bad by chance is asked again and corrected, one that looked good by chance
-is not. So every stratum is sampled in two halves, and each half is shared out by what was seen
-in the other: given its size, a half knows nothing of its own failures.
+The pilot's answers are not counted. Whoever asks more where something failed, and then counts
+those very failures, is biased: a stratum that looked bad by chance is asked again and corrected,
+one that looked good by chance is not. Given the pilot, the trial's shares are fixed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float, Int
 
+from carryscope.errors import CallError
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array, Questions
 from carryscope.verification.estimate import Rate, weighted_rate
@@ -28,10 +29,16 @@ from carryscope.verification.judging import Judge
 from carryscope.verification.partition import Partition
 
 FLOOR = 24
-"""Questions asked in every stratum, however rare."""
+"""Questions that the pilot asks in every stratum, however rare."""
 
-FIRST_ROUND = 20_000
-"""Questions shared out by probability in the first round."""
+PILOT = 16_000
+"""Questions of each round of the pilot that are shared out; at most a quarter of the budget."""
+
+BY_PROBABILITY = 0.2
+"""The share of the trial's questions that goes to strata by their probability alone."""
+
+LEAST = 8
+"""Questions of the trial in every stratum."""
 
 GROWTH = 0.3
 """Each later round asks so much of what was asked before: few rounds, little overshoot."""
@@ -42,34 +49,32 @@ KEPT = 32
 
 @dataclass(eq=False)
 class Tally:
-    """What was asked and what went wrong. Filled round by round.
-
-    A *cell* is one half of one stratum: cells 0 .. S-1 are the first halves, S .. 2S-1 the
-    second.
-    """
+    """What was asked and what went wrong, by stratum. Filled round by round."""
 
     partition: Partition
-    asked: Int[Array, " cell"]
-    failed: Int[Array, " cell"]
-    forced: Int[Array, "cell answer"]
+    asked: Int[Array, " stratum"]
+    failed: Int[Array, " stratum"]
+    forced: Int[Array, "stratum answer"]
     """Wrong answer tokens, teacher-forced."""
-    free: Int[Array, "cell answer"]
+    free: Int[Array, "stratum answer"]
     """Wrong answer tokens, free-running."""
-    case_asked: Int[Array, "cell digit depth carrying"]
+    case_asked: Int[Array, "stratum digit depth carrying"]
     """Answer digits by look-ahead depth, quiet and carrying."""
-    case_wrong: Int[Array, "cell digit depth carrying"]
+    case_wrong: Int[Array, "stratum digit depth carrying"]
     """Those that were wrong, teacher-forced."""
     failing: dict[int, Questions] = field(default_factory=dict)
+    pilot: int = 0
+    """Questions that only told where to look."""
 
     @classmethod
     def empty(cls, partition: Partition, answers: int) -> Tally:
-        cells, digits = 2 * len(partition), partition.digits + 1
-        by_answer = (cells, answers)
-        by_case = (cells, digits, digits, 2)
+        strata, digits = len(partition), partition.digits + 1
+        by_answer = (strata, answers)
+        by_case = (strata, digits, digits, 2)
         return cls(
             partition,
-            np.zeros(cells, dtype=np.int64),
-            np.zeros(cells, dtype=np.int64),
+            np.zeros(strata, dtype=np.int64),
+            np.zeros(strata, dtype=np.int64),
             np.zeros(by_answer, dtype=np.int64),
             np.zeros(by_answer, dtype=np.int64),
             np.zeros(by_case, dtype=np.int64),
@@ -78,43 +83,33 @@ class Tally:
 
     @property
     def evaluated(self) -> int:
-        return int(self.asked.sum())
-
-    @property
-    def weights(self) -> Float[Array, " cell"]:
-        """The share of each cell in the estimate: half of its stratum's probability."""
-        return np.tile(self.partition.weights / 2, 2)
+        """All questions that were asked, those of the pilot too."""
+        return int(self.asked.sum()) + self.pilot
 
     @property
     def failure(self) -> Rate:
         """The chance of a wrong answer over all questions."""
-        return weighted_rate(self.weights, self.asked, self.failed)
+        return weighted_rate(self.partition.weights, self.asked, self.failed)
 
-    def by_stratum(self, counts: Int[Array, cell * rest]) -> Int[Array, stratum * rest]:
-        """Both halves together."""
-        both: Array = counts.reshape(2, len(self.partition), *counts.shape[1:]).sum(axis=0)
-        return both
-
-    def ask(self, judge: Judge, questions: Questions, cell: Int[Array, " batch"]) -> None:
+    def ask(self, judge: Judge, questions: Questions, stratum: Int[Array, " batch"]) -> None:
         """Put questions to the judge and count."""
         mistakes = judge(questions)
         failed = mistakes.failed
-        np.add.at(self.asked, cell, 1)
-        np.add.at(self.failed, cell, failed)
-        np.add.at(self.forced, cell, mistakes.teacher_forced)
-        np.add.at(self.free, cell, mistakes.free_running)
-        self._count_cases(questions, cell, mistakes.teacher_forced)
-        stratum = cell % len(self.partition)
+        np.add.at(self.asked, stratum, 1)
+        np.add.at(self.failed, stratum, failed)
+        np.add.at(self.forced, stratum, mistakes.teacher_forced)
+        np.add.at(self.free, stratum, mistakes.free_running)
+        self._count_cases(questions, stratum, mistakes.teacher_forced)
         for s in np.unique(stratum[failed]):
             new = questions[failed & (stratum == s)]
             kept = [self.failing[s], new] if s in self.failing else [new]
             self.failing[int(s)] = Questions.joined(kept)[:KEPT]
 
-    def _count_cases(self, questions: Questions, cell: Array, wrong: Array) -> None:
+    def _count_cases(self, questions: Questions, stratum: Array, wrong: Array) -> None:
         columns = Columns.of(questions)
         shape = self.case_asked.shape
         for k in range(columns.digits + 1):
-            place = (cell, columns.look_ahead[:, k], columns.carrying[:, k].astype(np.int64))
+            place = (stratum, columns.look_ahead[:, k], columns.carrying[:, k].astype(np.int64))
             flat = np.ravel_multi_index(place, (shape[0], shape[2], shape[3]))
             size = shape[0] * shape[2] * shape[3]
             missed = flat[wrong[:, wrong.shape[1] - 1 - k]]
@@ -138,38 +133,71 @@ def hold_trial(
     `on_round` hears of every round and may end the trial by returning True: what was asked so
     far stands.
     """
+    least = 4 * len(partition)
+    if budget < least:
+        raise CallError(f"budget must be at least {least:,} for {len(partition)} strata.")
+    pilot = _pilot(judge, partition, answers, generator, budget)
     tally = Tally.empty(partition, answers)
-    floor = min(FLOOR, max(1, budget // len(partition)))
-    first = np.ceil(tally.weights * min(FIRST_ROUND, budget)).astype(np.int64)
-    _ask_round(tally, judge, generator, np.maximum(first, floor // 2 + 1))
-    enough = on_round(tally)
-    while not enough and tally.evaluated < budget and tally.failure.relative_width > width:
+    tally.pilot, tally.failing = pilot.evaluated, pilot.failing
+    shares = _shares(pilot)
+    size, enough = min(PILOT, budget - tally.evaluated), False
+    while not enough and size > 0:
+        floor = min(LEAST, size // len(partition))
+        total = int(tally.asked.sum()) + size
+        wanted = np.maximum(np.floor(shares * total), floor).astype(np.int64)
+        counts = _at_most(size, wanted - tally.asked)
+        if not counts.any():
+            break
+        _ask_round(tally, judge, generator, counts)
+        narrow = tally.failure.relative_width <= width
+        enough = bool(on_round(tally)) or narrow
         size = min(int(GROWTH * tally.evaluated) + 1, budget - tally.evaluated)
-        _ask_round(tally, judge, generator, _shares(tally, size))
-        enough = on_round(tally)
     return tally
 
 
+def _pilot(
+    judge: Judge,
+    partition: Partition,
+    answers: int,
+    generator: np.random.Generator,
+    budget: int,
+) -> Tally:
+    """Where failures are: a round by probability, then one by what that found."""
+    tally = Tally.empty(partition, answers)
+    shared = min(PILOT, budget // 4)
+    floor = min(FLOOR, budget // (4 * len(partition)))
+    by_chance = np.floor(partition.weights * (shared - floor * len(partition)))
+    first = floor + np.maximum(by_chance, 0).astype(np.int64)
+    _ask_round(tally, judge, generator, _at_most(shared, first))
+    second = np.floor(_shares(tally) * shared).astype(np.int64)
+    _ask_round(tally, judge, generator, second)
+    return tally
+
+
+def _at_most(size: int, counts: Int[Array, " stratum"]) -> Int[Array, " stratum"]:
+    """The counts, cut down evenly if they are more than may be asked."""
+    counts = np.maximum(counts, 0)
+    over = counts.sum() / size
+    return np.floor(counts / over).astype(np.int64) if over > 1 else counts
+
+
 def _ask_round(
-    tally: Tally, judge: Judge, generator: np.random.Generator, counts: Int[Array, " cell"]
+    tally: Tally, judge: Judge, generator: np.random.Generator, counts: Int[Array, " stratum"]
 ) -> None:
     chosen = np.flatnonzero(counts)
-    strata = len(tally.partition)
-    drawn = [tally.partition.draw(generator, int(c) % strata, int(counts[c])) for c in chosen]
-    tally.ask(judge, Questions.joined(drawn), np.repeat(chosen, counts[chosen]))
+    drawn = [tally.partition.draw(generator, int(s), int(counts[s])) for s in chosen]
+    if drawn:
+        tally.ask(judge, Questions.joined(drawn), np.repeat(chosen, counts[chosen]))
 
 
-def _shares(tally: Tally, size: int) -> Int[Array, " cell"]:
-    """How the next questions are shared out: to where they narrow the interval most.
+def _shares(pilot: Tally) -> Float[Array, " stratum"]:
+    """How questions are shared out, given what the pilot saw.
 
-    A cell's chance of failing is that of its stratum's other half, taken a little above what
-    was seen, so that strata in which nothing failed yet go on being asked, the likelier ones
-    more.
+    The chance of failing is taken a little above what was seen: where nothing failed in a few
+    questions, something still may.
     """
-    chance = np.roll((tally.failed + 0.5) / (tally.asked + 1), len(tally.partition))
-    spread: Float[Array, " cell"] = tally.weights * np.sqrt(chance * (1 - chance))
-    wanted = spread / spread.sum() * (tally.evaluated + size)
-    lacking = np.maximum(wanted - tally.asked, 0)
-    counts: Int[Array, " cell"] = np.floor(lacking / lacking.sum() * size).astype(np.int64)
-    counts[np.argsort(-lacking)[: size - int(counts.sum())]] += 1
-    return counts
+    weights = pilot.partition.weights
+    chance = (pilot.failed + 0.5) / (pilot.asked + 1)
+    spread = weights * np.sqrt(chance * (1 - chance))
+    by_spread: Array = (1 - BY_PROBABILITY) * spread / spread.sum()
+    return by_spread + BY_PROBABILITY * weights
