@@ -74,13 +74,16 @@ def test_the_dissection_shown_is_the_one_that_comes_with_the_package(monkeypatch
     assert shown.split() == capsys.readouterr().out.split()[: len(shown.split())]
 
 
-def test_what_is_said_of_the_keys_is_in_the_findings():
-    tests = {test.digit: test for test in load().dissection().mlp.digits}
-    apart = [test.groups_out for test in tests.values() if test.keys == 60]
-    assert f"tells {min(apart)} to {max(apart)} of the 60 keys apart" in README
-    changed = [round(100 * (1 - tests[f"A{k}"].kept.estimate)) for k in (5, 4, 3)]
-    assert f"some {min(changed)} to {max(changed)} % of answers change" in README
-    assert all(tests[f"A{k}"].kept.count == tests[f"A{k}"].kept.of for k in (2, 1, 0))
+def test_what_is_said_of_keys_and_edges_is_in_the_findings():
+    found = load().dissection()
+    tests = {test.digit: test for test in found.mlp.digits}
+    alike, apart = (sum(getattr(t, n) for t in tests.values()) for n in ("alike", "apart_out"))
+    assert f"of {alike} pairs of keys with the same answer, at least {apart} can" in README
+    assert found.mlp.statement.startswith("The key decides A2 A1 A0; A5 stays")
+    assert min(tests[f"A{k}"].kept.estimate for k in (5, 4, 3)) > 0.95
+    edges = re.match(r"(\d+) of (\d+) edges", found.rows.statement).groups()
+    assert f"of the {edges[1]} attention edges from answer rows, cutting {edges[0]} " in README
+    assert found.rows.statement.endswith(f"control it is {edges[1]} of {edges[1]}.")
 
 
 def test_what_is_said_of_the_shipped_model_is_on_its_card():

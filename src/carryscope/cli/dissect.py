@@ -129,9 +129,9 @@ def _key_table(found: Dissection) -> Table:
     told = (
         "digit",
         "keys",
-        "same key: stays",
-        "other key: follows",
-        "same answer: apart",
+        "same key stays",
+        "other key follows",
+        "alike, apart",
         "no MLP",
     )
     for column in told:
@@ -143,6 +143,6 @@ def _key_table(found: Dissection) -> Table:
             f"{test.kept.estimate:.1%}",
             f"{test.follows.estimate:.1%}",
             f"{test.apart_out} of {test.alike}",
-            f"{test.without_mlp['mean'].estimate:.0%} right",
+            f"{test.without_mlp['mean'].estimate:.0%}",
         )
     return table

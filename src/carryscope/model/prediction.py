@@ -63,6 +63,16 @@ def predict(
     return answers
 
 
+def predict_both(model: Transformer, questions: Questions) -> tuple[Answers, Answers]:
+    """The answers teacher-forced, and free-running, which differ only where a digit is wrong."""
+    forced = predict(model, questions, free_running=False)
+    free = Answers(
+        forced.truth, forced.predicted.copy(), forced.probability.copy(), forced.loss.copy()
+    )
+    _run_free(model, model.config.layout.encode(questions), free)
+    return forced, free
+
+
 def log_probabilities(
     model: Transformer, tokens: Int[Tensor, "batch position"]
 ) -> Float[Tensor, "batch answer token"]:

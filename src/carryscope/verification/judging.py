@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-from carryscope.model.prediction import predict
+from carryscope.model.prediction import predict_both
 from carryscope.model.transformer import Transformer
 from carryscope.task.questions import Array, Questions
 
@@ -37,14 +37,10 @@ Judge = Callable[[Questions], Mistakes]
 
 
 def judge_of(model: Transformer) -> Judge:
-    """The judge of a model. Free running is looked at only where something went wrong."""
+    """The judge of a model."""
 
     def judge(questions: Questions) -> Mistakes:
-        forced = ~predict(model, questions, free_running=False).right
-        free = forced.copy()
-        failed = forced.any(axis=1)
-        if failed.any():
-            free[failed] = ~predict(model, questions[failed], free_running=True).right
-        return Mistakes(forced, free)
+        forced, free = predict_both(model, questions)
+        return Mistakes(~forced.right, ~free.right)
 
     return judge

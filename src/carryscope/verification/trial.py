@@ -6,7 +6,7 @@ went wrong, and failing questions to show.
 A *pilot* of two rounds finds out where failures are: every stratum is asked a few questions and
 the common ones more, then those where something failed. The *trial* shares its questions out
 accordingly, in proportion to (probability) x (standard deviation of failing), which makes the
-interval of the sum shortest; a fifth goes by probability alone, so that nothing is out of sight.
+interval of the sum shortest; a tenth goes by probability alone, so that nothing is out of sight.
 
 The pilot's answers are not counted. Whoever asks more where something failed, and then counts
 those very failures, is biased: a stratum that looked bad by chance is asked again and corrected,
@@ -31,10 +31,10 @@ from carryscope.verification.partition import Partition
 FLOOR = 24
 """Questions that the pilot asks in every stratum, however rare."""
 
-PILOT = 16_000
+PILOT = 12_000
 """Questions of each round of the pilot that are shared out; at most a quarter of the budget."""
 
-BY_PROBABILITY = 0.2
+BY_PROBABILITY = 0.1
 """The share of the trial's questions that goes to strata by their probability alone."""
 
 LEAST = 8
