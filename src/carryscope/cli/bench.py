@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.progress import Progress
 from rich.table import Table
@@ -18,7 +18,17 @@ PEER = Path(".venv-tl/bin/python")
 """Where `make bench` puts a Python with TransformerLens 2.18."""
 
 
-def bench(*, peer: Path = PEER, seeds: int = 3, rounds: int = 20, json: bool = False) -> None:
+Part = Literal["training", "dissection", "risk"]
+
+
+def bench(
+    *,
+    only: Part | None = None,
+    peer: Path = PEER,
+    seeds: int = 3,
+    rounds: int = 20,
+    json: bool = False,
+) -> None:
     """Measure speed, side by side with TransformerLens.
 
     Every ratio comes from things done in turns in this one run. `make bench` first makes the
@@ -27,6 +37,8 @@ def bench(*, peer: Path = PEER, seeds: int = 3, rounds: int = 20, json: bool = F
 
     Parameters
     ----------
+    only
+        Measure only training, dissection or risk.
     peer
         A Python that has TransformerLens 2.x.
     seeds
@@ -40,14 +52,20 @@ def bench(*, peer: Path = PEER, seeds: int = 3, rounds: int = 20, json: bool = F
         raise CallError(f"seeds and rounds must be at least 1. Got {seeds} and {rounds}.")
     if not peer.exists():
         raise CallError(f"There is no Python with TransformerLens at {peer}. Make it: make bench")
-    rows = _measure(peer, seeds, rounds)
+    rows: list[Measure] = []
+    if only in (None, "training"):
+        rows += _measure_training(peer, seeds, rounds)
+    if only in (None, "dissection"):
+        rows += _measure_dissection(peer)
+    if only in (None, "risk"):
+        rows += _measure_risk()
     if json:
         print_json(rows)
     else:
         _show(rows)
 
 
-def _measure(python: Path, seeds: int, rounds: int) -> list[Measure]:
+def _measure_training(python: Path, seeds: int, rounds: int) -> list[Measure]:
     from carryscope.benchmark import speed
     from carryscope.model.process import keep_freed_memory
     from carryscope.runs import Run
@@ -72,7 +90,7 @@ def _measure(python: Path, seeds: int, rounds: int) -> list[Measure]:
         for name, limit in (("paper-5", 1.0), ("paper-15", 2.0)):
             rows.append(speed.peak_memory(name, limit))
             bar.advance(rest)
-    return rows + _measure_dissection(python)
+    return rows
 
 
 def _measure_dissection(python: Path) -> list[Measure]:
@@ -90,6 +108,17 @@ def _measure_dissection(python: Path) -> list[Measure]:
         for digits in dissection.LONGER:
             rows += dissection.longer_rows(digits)
             bar.advance(whole)
+    return rows
+
+
+def _measure_risk() -> list[Measure]:
+    from carryscope.benchmark.risk import risk_rows
+    from carryscope.runs import Run
+
+    with Progress(console=log) as bar:
+        task = bar.add_task("risk", total=1)
+        rows = risk_rows(Run().model())
+        bar.advance(task)
     return rows
 
 
