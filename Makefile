@@ -32,6 +32,8 @@ shipped-model: .venv/installed  ## Make the model that comes with the package, a
 	rm -rf src/carryscope/shipped/fast-5
 	$(BIN)/carryscope train --preset fast-5 --out src/carryscope/shipped/fast-5
 	$(BIN)/carryscope dissect src/carryscope/shipped/fast-5
+	$(BIN)/carryscope risk src/carryscope/shipped/fast-5
+	$(BIN)/carryscope faithful src/carryscope/shipped/fast-5
 	$(BIN)/carryscope figures src/carryscope/shipped/fast-5 --only staircase,carries --out docs
 	rm -f src/carryscope/shipped/fast-5/.lock
 

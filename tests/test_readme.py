@@ -86,6 +86,17 @@ def test_what_is_said_of_keys_and_edges_is_in_the_findings():
     assert found.rows.statement.endswith(f"control it is {edges[1]} of {edges[1]}.")
 
 
+def test_the_verdict_shown_is_the_one_that_was_found():
+    assert f"<!-- verdict -->\n> {load().risk().verdict}\n" in README
+    answer = {a.name: a.answer for a in load().faithfulness().agreement.algorithms}
+    one, exact = answer["Algorithm 1"], answer["exact addition"]
+    assert f"the same whole answer in {one.agreement.estimate:.2%} of all questions" in README
+    assert f"makes {one.also_wrong.estimate:.0%} of the model's errors" in README
+    assert f"({one.same_wrong.estimate:.0%} with the same digits)" in README
+    assert f"exact addition agrees in {exact.agreement.estimate:.2%} and makes none" in README
+    assert exact.also_wrong.estimate == 0.0
+
+
 def test_what_is_said_of_the_shipped_model_is_on_its_card():
     said = re.search(r"<!-- card -->\n(.*?)\n## ", README, flags=re.DOTALL)[1]
     card = (SHIPPED / "README.md").read_text().splitlines()

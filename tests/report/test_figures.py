@@ -76,7 +76,7 @@ LABELS = {
     "nodes-impact": ["P16A1 → A0", "L0 H2", "A5"],
     "nodes-attention": ["P11= → A5", "L0 H0"],
     "nodes-purpose": ["A3.BA(3)", "A2.MC1(0)"],
-    "keys": ["A5", "A0", "same key: answer stays", "other key: answer follows", "all keys"],
+    "keys": ["A5", "A0", "same key: answer stays", "other key: answer follows", "all pairs"],
     "carries": ["A5", "A4", "A3", "own 9: token", "nines on the way"],
     "learning": ["A5", "A0", "BA", "UC1", "US9", "US9 learnt", "step"],
     "framework": ["A5", "A0", "BA", "UC1", "US9", "US9 depth 4", "50.05%", "0.0045%"],

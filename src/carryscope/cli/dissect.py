@@ -111,7 +111,7 @@ def _node_table(found: Dissection) -> Table:
         for part in parts:
             node = cells.get((row, part))
             if node is None or not node.useful:
-                line.append("[dim]unused[/]")
+                line.append("" if node is None else "[dim]unused[/]")
                 continue
             purpose = found.subtasks.purpose_of(node.node) if found.subtasks else ""
             if node.layer == last:  # its only digit stands at the start of the line
