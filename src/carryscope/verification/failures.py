@@ -75,11 +75,10 @@ def simplest(judge: Judge, failing: Questions) -> Questions:
         questions.second[owner[chosen]] = tried.second[chosen]
 
 
-def fewest_digits(questions: Questions) -> str:
-    """The question with the fewest non-zero digits, and among those with the smallest numbers."""
-    pairs = list(zip(_non_zero(questions).tolist(), questions.integers(), strict=True))
-    _, (first, second) = min(pairs, key=lambda pair: (pair[0], sum(pair[1])))
-    return f"{first}+{second}"
+def fewest_digits(questions: Questions, count: int) -> Questions:
+    """The questions with the fewest non-zero digits, and among those with the smallest digits."""
+    total = questions.first.sum(1) + questions.second.sum(1)
+    return questions[np.lexsort((total, _non_zero(questions)))[:count]]
 
 
 def _simpler(questions: Questions) -> tuple[Int[Array, " tried"], Questions]:

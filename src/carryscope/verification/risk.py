@@ -57,8 +57,9 @@ NAIVE = 1_000_000
 MOST_FAILURES = 10
 """Patterns listed as the likeliest failures."""
 
-STARTS_PER_PATTERN = 8
-"""Failing questions of each that are shrunk; the simplest outcome is shown."""
+STARTS_PER_PATTERN = 2
+"""Failing questions of each pattern that are shrunk, the simplest to begin with; the simplest
+outcome is shown."""
 
 
 def measure_risk(
@@ -110,6 +111,7 @@ def judged_risk(
         tally = hold_trial(
             judge, strata, answers, generator, width=width, budget=budget, on_round=on_round
         )
+    by_stratum = _strata(tally, judge)
     finding = RiskFinding(
         package_version=__version__,
         weights_sha256=weights_sha256,
@@ -130,8 +132,8 @@ def judged_risk(
             for i, name in enumerate(answer_names)
         ],
         cases=_cases(tally, exhaustive),
-        strata=_strata(tally),
-        failures=_failures(tally, judge),
+        strata=by_stratum,
+        failures=_failures(by_stratum),
         search=_search(tally, judge, generator),
         naive=_naive(_rate(tally, tally.failed, exhaustive)),
         verdict="",
@@ -188,40 +190,48 @@ def _case_rate(tally: Tally, asked: np.ndarray, wrong: np.ndarray, exhaustive: b
     return weighted_rate(inside / inside.sum(), asked[met], wrong[met])
 
 
-def _strata(tally: Tally) -> list[StratumRisk]:
-    asked, failed = tally.asked, tally.failed
-    weights = tally.partition.weights
+def _strata(tally: Tally, judge: Judge) -> list[StratumRisk]:
+    asked, failed, weights = tally.asked, tally.failed, tally.partition.weights
+    examples = _simplest_of_each(tally, judge)
     found = [
         StratumRisk(
             name=name,
             probability=float(weights[s]),
             failed=Share.measured(int(failed[s]), int(asked[s])),
             contribution=float(weights[s] * failed[s] / max(asked[s], 1)),
+            simplest=examples.get(s),
         )
         for s, name in enumerate(tally.partition.names)
     ]
     return sorted(found, key=lambda stratum: (-stratum.contribution, -stratum.probability))
 
 
-def _failures(tally: Tally, judge: Judge) -> list[LikelyFailure]:
-    """The patterns that contribute most, each with its simplest failing question."""
+def _simplest_of_each(tally: Tally, judge: Judge) -> dict[int, str]:
+    """The simplest failing question of every stratum that was met failing, the pilot included."""
     if not tally.failing:
-        return []
-    asked, failed = tally.asked, tally.failed
-    rate = failed / np.maximum(asked, 1)
-    contribution = tally.partition.weights * rate
-    chosen = sorted(tally.failing, key=lambda s: -contribution[s])[:MOST_FAILURES]
-    starts = [tally.failing[s][:STARTS_PER_PATTERN] for s in chosen]
+        return {}
+    strata = list(tally.failing)
+    starts = [fewest_digits(tally.failing[s], STARTS_PER_PATTERN) for s in strata]
     shrunk = simplest(judge, Questions.joined(starts))
     ends = np.cumsum([len(part) for part in starts])
+    return {
+        s: fewest_digits(shrunk[end - len(part) : end], 1).texts()[0]
+        for s, part, end in zip(strata, starts, ends, strict=True)
+    }
+
+
+def _failures(strata: list[StratumRisk]) -> list[LikelyFailure]:
+    """The patterns that contribute most."""
+    total = sum(stratum.contribution for stratum in strata)
     return [
         LikelyFailure(
-            stratum=tally.partition.names[s],
-            share_of_failures=float(contribution[s] / contribution.sum()),
-            rate=float(rate[s]),
-            question=fewest_digits(shrunk[end - len(part) : end]),
+            stratum=stratum.name,
+            share_of_failures=stratum.contribution / total,
+            rate=stratum.failed.estimate,
+            question=stratum.simplest,
         )
-        for s, part, end in zip(chosen, starts, ends, strict=True)
+        for stratum in strata[:MOST_FAILURES]
+        if stratum.contribution and stratum.simplest
     ]
 
 

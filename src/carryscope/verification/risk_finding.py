@@ -18,6 +18,8 @@ class StratumRisk(msgspec.Struct, frozen=True, kw_only=True):
     failed: Share
     contribution: float
     """Its part in the chance of a wrong answer: probability times share that failed."""
+    simplest: str | None
+    """A question of the stratum that fails, shrunk to few non-zero digits; none if none failed."""
 
 
 class LikelyFailure(msgspec.Struct, frozen=True, kw_only=True):
