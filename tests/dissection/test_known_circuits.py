@@ -233,7 +233,7 @@ def test_in_an_untrained_model_nothing_is_found(untrained):
 
 
 def test_no_purpose_is_assigned_in_20_untrained_models(record_property):
-    """The false-positive rate of the search: 0 of some 4,500 tests."""
+    """The false-positive rate of the search: 0 of some 3,800 tests."""
     tests = found = 0
     for seed in range(20):
         model = initialise(
