@@ -31,6 +31,13 @@ def carryscope_commands() -> list[list[str]]:
     return [[sys.executable, "-m", "carryscope", *words[1:]] for words in called]
 
 
+def run(command: list[str], where: Path) -> str:
+    """What a command prints, if it ends well."""
+    ended = subprocess.run(command, cwd=where, check=False, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
 def test_every_line_of_every_block_is_one_of_the_kinds_tested_here():
     assert len(MAKE) + len(carryscope_commands()) == len(COMMANDS)
     assert MAKE == ["make study", "make test"]
@@ -38,18 +45,19 @@ def test_every_line_of_every_block_is_one_of_the_kinds_tested_here():
 
 @pytest.mark.parametrize("line", MAKE)
 def test_make_knows_the_targets(line):
-    subprocess.run([*line.split(), "--dry-run"], cwd=ROOT, check=True, capture_output=True)
+    planned = run([*line.split(), "--dry-run", "--always-make"], ROOT)
+    assert {"make study": "carryscope study", "make test": "pytest"}[line] in planned
 
 
 def test_the_commands_run_one_after_the_other(tmp_path):
     for command in carryscope_commands():
-        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+        assert run(command, tmp_path)
 
 
 @pytest.mark.parametrize("code", PYTHON)
 def test_the_python_runs(code, tmp_path):
-    strict = [sys.executable, "-W", "error", "-c", code]
-    subprocess.run(strict, cwd=tmp_path, check=True, capture_output=True)
+    printed = run([sys.executable, "-W", "error", "-c", code], tmp_path)
+    assert len(printed.splitlines()) >= code.count("\nprint(")
 
 
 def test_the_answer_shown_is_the_answer_given():
@@ -74,6 +82,12 @@ def test_the_dissection_shown_is_the_one_that_comes_with_the_package(monkeypatch
     assert shown.split() == capsys.readouterr().out.split()[: len(shown.split())]
 
 
+def _near(edge) -> bool:
+    """Whether an edge leads to the digit's own column or one of the two below."""
+    column = edge.token.removeprefix("D").removeprefix("'")
+    return edge.token.startswith("D") and 0 <= int(edge.answer[1:]) - int(column) <= 2
+
+
 def test_what_is_said_of_keys_and_edges_is_in_the_findings():
     found = load().dissection()
     tests = {test.digit: test for test in found.mlp.digits}
@@ -83,6 +97,8 @@ def test_what_is_said_of_keys_and_edges_is_in_the_findings():
     assert min(tests[f"A{k}"].kept.estimate for k in (5, 4, 3)) > 0.95
     edges = re.match(r"(\d+) of (\d+) edges", found.rows.statement).groups()
     assert f"of the {edges[1]} attention edges from answer rows, cutting {edges[0]} " in README
+    near = [e for e in found.rows.edges if e.flipped.low > 0.02 and _near(e)]
+    assert f"changes answers, {len(near)} of them to the digit's own column" in README
     assert found.rows.statement.endswith(f"control it is {edges[1]} of {edges[1]}.")
 
 

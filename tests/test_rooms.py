@@ -65,4 +65,4 @@ def test_the_task_is_numpy_only():
 @pytest.mark.parametrize("module", ["carryscope", "carryscope.cli.main", "carryscope.cli.train"])
 def test_torch_is_not_imported_before_it_is_needed(module):
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

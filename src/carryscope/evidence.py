@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import fmean, stdev
+from typing import Any
 
 import msgspec
 
@@ -24,6 +25,11 @@ class Share(msgspec.Struct, frozen=True):
     def estimate(self) -> float:
         """The share itself; with no questions behind it, not a number."""
         return self.count / self.of if self.of else math.nan
+
+    @classmethod
+    def of_hits(cls, hits: Any) -> Share:
+        """The share of an array of yes and no that is yes."""
+        return cls.measured(int(hits.sum()), len(hits))
 
     @classmethod
     def measured(cls, count: int, of: int) -> Share:

@@ -244,8 +244,8 @@ class Run:
 
         layout = self.config.model.layout
         asked = parse_question(question, layout.digits)
-        text = layout.text(layout.encode(asked)[0])
-        return one_pattern(pattern(self.model(), asked), text, layout)
+        tokens = layout.encode(asked)
+        return one_pattern(pattern(self.model(), tokens), layout.text(tokens[0]), layout)
 
 
 def import_model(source: Path, directory: Path) -> Run:

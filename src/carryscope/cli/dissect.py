@@ -49,6 +49,7 @@ def dissect(
     json
         Print the findings as JSON.
     """
+    from carryscope.dissection.findings import DISSECTION_FILE
     from carryscope.runs import Run
 
     found = dissect_with_progress(Run(run), only=only, seed=seed, again=again, threads=threads)
@@ -56,7 +57,7 @@ def dissect(
         print_json(found)
     else:
         show_dissection(found)
-        print_plain(run / "findings" / "dissection.json")
+        print_plain(run / DISSECTION_FILE)
 
 
 def dissect_with_progress(

@@ -59,6 +59,7 @@ def faithful(
         Print the findings as JSON.
     """
     from carryscope.runs import Run
+    from carryscope.verification.faithfulness import FAITHFULNESS_FILE
 
     found = faithful_with_progress(
         Run(run), algorithm=algorithm, seed=seed, again=again, threads=threads
@@ -67,7 +68,7 @@ def faithful(
         print_json(found)
     else:
         show_faithfulness(found)
-        print_plain(run / "findings" / "faithfulness.json")
+        print_plain(run / FAITHFULNESS_FILE)
 
 
 def faithful_with_progress(

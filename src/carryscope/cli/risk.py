@@ -54,6 +54,7 @@ def risk(
         Print the findings as JSON.
     """
     from carryscope.runs import Run
+    from carryscope.verification.risk import RISK_FILE
 
     found = risk_with_progress(
         Run(run), width=width, budget=budget, seed=seed, again=again, threads=threads
@@ -62,7 +63,7 @@ def risk(
         print_json(found)
     else:
         show_risk(found)
-        print_plain(run / "findings" / "risk.json")
+        print_plain(run / RISK_FILE)
 
 
 def risk_with_progress(

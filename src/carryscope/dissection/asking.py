@@ -6,12 +6,15 @@ In: a model and what a person typed. Out: `Answer`, free-running: what a user ge
 from __future__ import annotations
 
 import msgspec
-import torch
+import numpy as np
+from jaxtyping import Float
 
+from carryscope.dissection.attention import pattern
 from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
 from carryscope.task.columns import Columns, Task
 from carryscope.task.questions import Array, Questions, parse_question
+from carryscope.task.tokens import Format
 
 MOST_POSITIONS = 2
 """How many of the tokens a head attends to are named: a head reads a pair of digits."""
@@ -88,16 +91,16 @@ def _attention(model: Transformer, question: Questions, predicted: Array) -> lis
     layout = model.config.layout
     tokens = layout.encode(question)
     layout.answer_part(tokens)[:] = predicted
-    names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.config.layers)]
-    with torch.inference_mode():
-        _, cache = model.run_with_cache(torch.from_numpy(tokens), names)
-    rows = []
-    for row in layout.answer_rows:
-        looks = []
-        for layer, name in enumerate(names):
-            for head, pattern in enumerate(cache[name][0, :, row]):
-                most = sorted(pattern.topk(MOST_POSITIONS).indices.tolist())
-                positions = {layout.position_names[at]: float(pattern[at]) for at in most}
-                looks.append(Look(layer, head, positions))
-        rows.append(looks)
-    return rows
+    patterns = pattern(model, tokens)
+    return [
+        [
+            _look(layer, head, patterns[layer, head, row], layout)
+            for layer, head in np.ndindex(*patterns.shape[:2])
+        ]
+        for row in layout.answer_rows
+    ]
+
+
+def _look(layer: int, head: int, shares: Float[Array, " position"], layout: Format) -> Look:
+    most = sorted(np.argsort(-shares, kind="stable")[:MOST_POSITIONS].tolist())
+    return Look(layer, head, {layout.position_names[p]: float(shares[p]) for p in most})

@@ -15,7 +15,7 @@ from itertools import combinations
 import msgspec
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples
@@ -125,12 +125,13 @@ def study_attention(engine: Engine, samples: Samples) -> AttentionFinding:
     )
 
 
-def pattern(model: Transformer, question: Questions) -> Float[Array, "layer head row position"]:
+def pattern(
+    model: Transformer, tokens: Int[Array, "1 position"]
+) -> Float[Array, "layer head row position"]:
     """The whole attention pattern of one question, every row, as the paper draws it."""
-    tokens = torch.from_numpy(model.config.layout.encode(question))
     names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.config.layers)]
     with torch.inference_mode():
-        cache = model.run_with_cache(tokens, names)[1]
+        cache = model.run_with_cache(torch.from_numpy(tokens), names)[1]
     return np.stack([cache[name][0].numpy() for name in names])
 
 

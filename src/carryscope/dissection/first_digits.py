@@ -26,6 +26,7 @@ from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples
 from carryscope.evidence import Share
 from carryscope.model.prediction import log_probabilities
+from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array, Questions
 from carryscope.task.sampling import Variable, counterfactuals
@@ -38,9 +39,6 @@ FRESH_QUESTIONS = 4000
 
 SURE = 0.9
 """A digit surely follows a carry if it does in more than nine pairs of ten, interval included."""
-
-ALGORITHM_1_REACH = 2
-"""How far Algorithm 1 looks."""
 
 Source = Literal["columns", "token", "both"]
 """What is taken from the other question: the digits of the sum, the answer token before, both."""
@@ -192,19 +190,19 @@ def _rule(k: int, effects: list[CarryEffect], fresh: Columns, said: Int[Array, "
     while reach in by_columns and by_columns[reach].low > SURE:
         reach += 1
     against = ALGORITHM_1_REACH if reach != ALGORITHM_1_REACH else ALGORITHM_1_REACH - 1
-    depth, nine = fresh.look_ahead[:, k], _own_nine(fresh, k)
-    rule, rival = (_digit(fresh, k, fresh.carry_in[:, k] & (depth < r)) for r in (reach, against))
-    right = said == _digit(fresh, k, fresh.carry_in[:, k])
+    carry, depth = fresh.carry_in[:, k], fresh.look_ahead[:, k]
+    rule, rival = (fresh.answer_digit(k, carry & (depth < r)) for r in (reach, against))
+    right, nine = said == fresh.answer_digit(k, carry), _own_nine(fresh, k)
     return Rule(
         digit=f"A{k}",
         reach=reach,
         token_follows=by_token,
         reads_token=any(share.low > 0.5 for share in by_token),
-        within=_share((said == rule)[~nine & (depth < reach)]),
-        own_nine=_share(right[nine]),
-        beyond=_share(right[~nine & (depth >= reach)]),
+        within=Share.of_hits((said == rule)[~nine & (depth < reach)]),
+        own_nine=Share.of_hits(right[nine]),
+        beyond=Share.of_hits(right[~nine & (depth >= reach)]),
         against=against,
-        sides=_share((said == rule)[~nine & (rule != rival)]),
+        sides=Share.of_hits((said == rule)[~nine & (rule != rival)]),
     )
 
 
@@ -212,15 +210,6 @@ def _own_nine(columns: Columns, k: int) -> Bool[Array, " batch"]:
     if k == columns.digits:
         return np.zeros(len(columns.sums), dtype=bool)
     return np.equal(columns.sums[:, k], 9)
-
-
-def _digit(columns: Columns, k: int, carry: Bool[Array, " batch"]) -> Int[Array, " batch"]:
-    own = columns.sums[:, k] if k < columns.digits else np.zeros_like(columns.sums[:, 0])
-    return (own + carry) % 10
-
-
-def _share(hits: Array) -> Share:
-    return Share.measured(int(hits.sum()), len(hits))
 
 
 def _statement(rules: list[Rule]) -> str:

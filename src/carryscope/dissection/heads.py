@@ -13,12 +13,10 @@ import msgspec
 from carryscope.dissection.attention import HeadRole
 from carryscope.dissection.engine import UNCHANGED, Engine, Outcomes
 from carryscope.dissection.interventions import Ablate, How
+from carryscope.dissection.rows import PAPER_THRESHOLD
 from carryscope.dissection.samples import Samples
 from carryscope.evidence import Mean, Share
 from carryscope.task.columns import QuestionClass
-
-PAPER_THRESHOLD = 0.08
-"""The paper calls a head important for BA if the loss without it is above this."""
 
 
 class HeadEffect(msgspec.Struct, frozen=True, kw_only=True):

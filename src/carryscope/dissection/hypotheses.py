@@ -22,14 +22,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
+from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array, Questions
 
 Kind = Literal["BA", "MC1", "MS9", "state", "carry_in", "digit"]
 """The paper's sub-tasks; `state` is MC1 and MS9 together; `digit` is the finished answer digit."""
-
-ALGORITHM_1_REACH = 2
-"""Algorithm 1 looks two columns below its own."""
 
 
 class Hypothesis(NamedTuple):
@@ -87,7 +85,7 @@ class Pairs:
 
     def own_digit(self, digit: int) -> Int[Array, " pair"]:
         """The base's true answer digit."""
-        return _answer(self._base, digit, self._base.carry_in[:, digit])
+        return self._base.answer_digit(digit, self._base.carry_in[:, digit])
 
     def predict(
         self, hypothesis: Hypothesis, right: Bool[Array, " pair"] | None = None
@@ -100,7 +98,7 @@ class Pairs:
         digit = hypothesis.digit
         value = self._value(hypothesis, reach=digit)
         own = self.own_digit(digit)
-        shallow = _answer(self._base, digit, _carry(self._base, digit, hypothesis.reach))
+        shallow = self._base.answer_digit(digit, _carry(self._base, digit, hypothesis.reach))
         sure = (value == self._value(hypothesis, reach=hypothesis.reach)) & (own == shallow)
         sure &= ~self._shown_by_token(digit)
         sure = sure if right is None else sure & right
@@ -121,17 +119,17 @@ class Pairs:
         kind, column, digit = hypothesis
         base, source = self._base, self._source
         if kind == "BA":
-            return _answer(source, digit, _carry(base, digit, reach))
+            return source.answer_digit(digit, _carry(base, digit, reach))
         if kind == "carry_in":
-            return _answer(base, digit, _carry(source, digit, reach))
+            return base.answer_digit(digit, _carry(source, digit, reach))
         if kind == "digit":
-            return _answer(source, digit, _carry(source, digit, reach))
+            return source.answer_digit(digit, _carry(source, digit, reach))
         made, nine = base.make_carry.copy(), base.make_sum_9.copy()
         if kind in ("MC1", "state"):
             made[:, column] = source.make_carry[:, column]
         if kind in ("MS9", "state"):
             nine[:, column] = source.make_sum_9[:, column]
-        return _answer(base, digit, _carried(made, nine, digit, reach))
+        return base.answer_digit(digit, _carried(made, nine, digit, reach))
 
 
 def _carry(columns: Columns, digit: int, reach: int) -> Bool[Array, " batch"]:
@@ -146,10 +144,3 @@ def _carried(
     for column in range(max(0, digit - reach), digit):
         carry = made[:, column] | (nine[:, column] & carry)
     return carry
-
-
-def _answer(columns: Columns, digit: int, carry: Bool[Array, " batch"]) -> Int[Array, " batch"]:
-    """The answer digit from a column's raw sum and a carry; A_n has only the carry."""
-    if digit == columns.digits:
-        return carry.astype(np.int8)
-    return ((columns.sums[:, digit] + carry) % 10).astype(np.int8)

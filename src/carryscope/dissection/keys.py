@@ -27,7 +27,7 @@ from torch import Tensor
 from carryscope.dissection.capture import block_of, logits_of, mlp_of
 from carryscope.dissection.engine import CHUNK, Engine
 from carryscope.dissection.neurons import Neuron, NeuronCount, study_neurons
-from carryscope.dissection.samples import Samples
+from carryscope.dissection.samples import Samples, partners
 from carryscope.dissection.separation import alike_pairs, told_apart
 from carryscope.evidence import Share
 from carryscope.task.columns import Columns
@@ -100,10 +100,8 @@ class RowStates:
 
 def study_mlp(
     engine: Engine, samples: Samples, on_progress: Callable[[int], object] = lambda _: None
-) -> MlpFinding | None:
-    """Swap, separate, ablate; nothing to do in an attention-only model."""
-    if not engine.config.d_mlp:
-        return None
+) -> MlpFinding:
+    """Swap, separate, ablate."""
     generator = samples.generator("keys")
     shares = [(1 - NINES) / 2, NINES, (1 - NINES) / 2]
     states = generator.choice(3, (QUESTIONS, samples.digits), p=shares)
@@ -182,7 +180,7 @@ def row_states(engine: Engine, questions: Questions) -> list[RowStates]:
 
 def _test(engine: Engine, row: RowStates, keys: Keys, generator: np.random.Generator) -> KeyTest:
     code = keys.code
-    same, other = _partners(code, generator)
+    same, other = partners(code, generator), _strangers(code, generator)
     alone = same == np.arange(len(same))
     kept = (_swapped(engine, row, same) == row.predicted)[~alone]
     said = _swapped(engine, row, other)
@@ -195,10 +193,10 @@ def _test(engine: Engine, row: RowStates, keys: Keys, generator: np.random.Gener
     return KeyTest(
         digit=f"A{keys.digit}",
         keys=int(code.max()) + 1,
-        kept=_share(kept),
-        follows=_share((said == keys.answer[other])[telling]),
-        stays=_share((said == row.predicted)[telling]),
-        same_answer=_share((said == row.predicted)[alike]),
+        kept=Share.of_hits(kept),
+        follows=Share.of_hits((said == keys.answer[other])[telling]),
+        stays=Share.of_hits((said == row.predicted)[telling]),
+        same_answer=Share.of_hits((said == row.predicted)[alike]),
         alike=int(pairs.sum()),
         apart_in=int((told_apart(middle, code) & pairs).sum()),
         apart_out=int((told_apart(row.mlp, code) & pairs).sum()),
@@ -209,18 +207,12 @@ def _test(engine: Engine, row: RowStates, keys: Keys, generator: np.random.Gener
     )
 
 
-def _partners(code: Int[Array, " batch"], generator: np.random.Generator) -> tuple[Array, Array]:
-    """For each question, another one with the same key, and one with a different key."""
-    order = generator.permutation(len(code))
-    by_key = order[np.argsort(code[order], kind="stable")]
-    same = np.empty(len(code), dtype=np.int64)
-    for key in range(int(code.max()) + 1):
-        members = by_key[code[by_key] == key]
-        same[members] = np.roll(members, 1)
+def _strangers(code: Int[Array, " batch"], generator: np.random.Generator) -> Array:
+    """For each question another one with a different key."""
     other = generator.permutation(len(code))
     while (clash := np.flatnonzero(code[other] == code)).size:
         other[clash] = generator.integers(0, len(code), len(clash))
-    return same, other
+    return other
 
 
 def _swapped(engine: Engine, row: RowStates, source: Array) -> Int[Array, " batch"]:
@@ -238,7 +230,7 @@ def _without_mlp(engine: Engine, row: RowStates) -> dict[str, Share]:
     middle = row.own + row.heads
     ways = {"whole": row.mlp, "mean": row.mlp.mean(0), "zero": torch.zeros_like(row.mlp[0])}
     return {
-        how: _share(logits_of(engine.model, middle + mlp).argmax(-1).numpy() == row.truth)
+        how: Share.of_hits(logits_of(engine.model, middle + mlp).argmax(-1).numpy() == row.truth)
         for how, mlp in ways.items()
     }
 
@@ -253,10 +245,6 @@ def _margin_shares(engine: Engine, row: RowStates) -> dict[str, float]:
     leads = {name: float(((chosen - rest) * part).sum(1).mean()) for name, part in parts.items()}
     total = sum(leads.values())
     return {name: round(lead / total, 4) for name, lead in leads.items()}
-
-
-def _share(hits: Array) -> Share:
-    return Share.measured(int(hits.sum()), len(hits))
 
 
 def _statement(tests: list[KeyTest]) -> str:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from jaxtyping import Int
 
 from carryscope.task.columns import Columns, QuestionClass
 from carryscope.task.curated import curated_questions
-from carryscope.task.questions import Questions
+from carryscope.task.questions import Array, Questions
 from carryscope.task.sampling import enriched, uniform, with_nines
 
 BATCH, BATCHES = 64, 15
@@ -69,3 +70,15 @@ class Samples:
         questions = uniform(generator, count, self.digits)
         cells = generator.random((count, self.digits)) < generator.random((count, 1))
         return with_nines(generator, questions, cells)
+
+
+def partners(group: Int[Array, " batch"], generator: np.random.Generator) -> Int[Array, " batch"]:
+    """For each question another of the same group, at random; itself if it is the only one."""
+    order = generator.permutation(len(group))
+    order = order[np.argsort(group[order], kind="stable")]
+    sizes = np.bincount(group)
+    first = np.repeat(sizes.cumsum() - sizes, sizes)
+    place = np.arange(len(group)) - first
+    partner = np.empty_like(order)
+    partner[order] = order[first + (place + 1) % np.repeat(sizes, sizes)]
+    return partner

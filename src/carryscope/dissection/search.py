@@ -128,7 +128,7 @@ class Search:
         """The share of telling pairs that land on the predicted digit."""
         prediction = self._predictions[hypothesis.digit][hypothesis]
         said = self._said[part][:, hypothesis.digit]
-        return _share(said == prediction.value, prediction.telling)
+        return Share.of_hits((said == prediction.value)[prediction.telling])
 
     def _carried_by_fewer(self, found: Purpose) -> bool:
         """Whether one head of a set was found to carry a variable of the same column before."""
@@ -185,7 +185,8 @@ class Search:
         said, ours = self._said[part][:, k], self._predictions[k][hypothesis]
 
         def against(name: str, value: Array, apart: Array) -> Rival:
-            return Rival(name, _share(said == ours.value, apart), _share(said == value, apart))
+            here, there = (Share.of_hits((said == v)[apart]) for v in (ours.value, value))
+            return Rival(name, here, there)
 
         rivals, same = [against("nothing", self._pairs.own_digit(k), ours.telling)], []
         for other, theirs in self._predictions[k].items():
@@ -214,7 +215,3 @@ class Search:
         """All that is missing, highest digit first."""
         digits = reversed(range(self._digits + 1))
         return [f"A{k}: {name}" for k in digits for name in self.missing_at(k)]
-
-
-def _share(hits: Array, among: Array) -> Share:
-    return Share.measured(int((hits & among).sum()), int(among.sum()))

@@ -15,6 +15,9 @@ from carryscope.errors import CallError
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array, Questions
 
+ALGORITHM_1_REACH = 2
+"""Algorithm 1 looks two columns below each answer digit."""
+
 
 def exact_sum(questions: Questions) -> Int[Array, "batch digit"]:
     """The true answer."""
@@ -41,7 +44,7 @@ def algorithm_1(questions: Questions) -> Int[Array, "batch digit"]:
     own to add: A_n = MC1 one column below, or MS9 there and MC1 two below. Digit by digit
     that is addition with a reach of two columns.
     """
-    return look_ahead_sum(questions, reach=2)
+    return look_ahead_sum(questions, reach=ALGORITHM_1_REACH)
 
 
 def algorithm_1_as_printed(questions: Questions) -> Int[Array, "batch column"]:

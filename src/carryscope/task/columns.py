@@ -122,6 +122,11 @@ class Columns:
         """US9 as a variable: S = 9 and the carry-in is 1."""
         return self.make_sum_9 & self.use_carry
 
+    def answer_digit(self, digit: int, carry: Bool[Array, " batch"]) -> Int[Array, " batch"]:
+        """An answer digit, if this is the carry that arrives; A_n is nothing but the carry."""
+        own = self.sums[:, digit] if digit < self.digits else np.zeros_like(self.sums[:, 0])
+        return (own + carry) % 10
+
     @cached_property
     def look_ahead(self) -> Int[Array, "batch digit"]:
         """Depth L: how many columns directly below digit k propagate before one does not."""

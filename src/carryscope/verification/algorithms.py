@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Bool, Int
 
-from carryscope.dissection.first_digits import ALGORITHM_1_REACH, FirstDigitsFinding
-from carryscope.task.algorithms import exact_sum, look_ahead_sum
+from carryscope.dissection.first_digits import FirstDigitsFinding
+from carryscope.task.algorithms import ALGORITHM_1_REACH, exact_sum, look_ahead_sum
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array, Questions
 

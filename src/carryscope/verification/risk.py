@@ -111,7 +111,7 @@ def judged_risk(
         tally = hold_trial(
             judge, strata, answers, generator, width=width, budget=budget, on_round=on_round
         )
-    by_stratum = _strata(tally, judge)
+    by_stratum, failure = _strata(tally, judge), _rate(tally, tally.failed, exhaustive)
     finding = RiskFinding(
         package_version=__version__,
         weights_sha256=weights_sha256,
@@ -121,8 +121,8 @@ def judged_risk(
         exhaustive=exhaustive,
         width=width,
         budget=budget,
-        teacher_forced=_rate(tally, tally.failed, exhaustive),
-        free_running=_rate(tally, tally.failed, exhaustive),
+        teacher_forced=failure,
+        free_running=failure,
         digits=[
             DigitRisk(
                 digit=name,
@@ -135,7 +135,7 @@ def judged_risk(
         strata=by_stratum,
         failures=_failures(by_stratum),
         search=_search(tally, judge, generator),
-        naive=_naive(_rate(tally, tally.failed, exhaustive)),
+        naive=_naive(failure),
         verdict="",
     )
     return msgspec.structs.replace(finding, verdict=risk_verdict(finding))

@@ -30,7 +30,7 @@ from torch import Tensor
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.capture import block_of, logits_of, mlp_of
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.samples import Samples
+from carryscope.dissection.samples import Samples, partners
 from carryscope.evidence import Share
 from carryscope.model.answer_path import answer_logits
 from carryscope.task.algorithms import exact_sum
@@ -164,11 +164,11 @@ class _Scrubber:
         known = (way, k, *(claim.tobytes() for claim in claims))
         if known not in self._made:
             generator = self._samples.generator(f"{way} A{k}")
-            partners = [_partners(claim, generator) for claim in claims]
+            others = [partners(claim, generator) for claim in claims]
             own = np.arange(POOL)
-            paired = np.logical_and.reduce([partner != own for partner in partners])
+            paired = np.logical_and.reduce([partner != own for partner in others])
             bases = np.flatnonzero(paired)[:BASES]
-            self._made[known] = self._kept(k, bases, [partner[bases] for partner in partners])
+            self._made[known] = self._kept(k, bases, [partner[bases] for partner in others])
         return self._made[known]
 
     @torch.inference_mode()
@@ -184,7 +184,7 @@ class _Scrubber:
         block = block_of(self._engine.model, self._engine.config.layers - 1)
         logits = logits_of(self._engine.model, middle + mlp_of(block, middle))
         self._on_progress(len(bases))
-        return _share(logits.argmax(-1).numpy() == self._said[bases, k])
+        return Share.of_hits(logits.argmax(-1).numpy() == self._said[bases, k])
 
     def _tokens(self, k: int, read: Bool[Array, " column"]) -> Share:
         """Resample every column that is not read; nothing is measured if all are."""
@@ -206,19 +206,7 @@ class _Scrubber:
             for start in range(0, BASES, CHUNK)
         ]
         self._on_progress(BASES)
-        return _share(torch.cat(said).numpy() == self._said[:BASES, k])
-
-
-def _partners(claim: Int[Array, " batch"], generator: np.random.Generator) -> Int[Array, " batch"]:
-    """For each question another with the same claim, at random; itself if it is the only one."""
-    order = generator.permutation(len(claim))
-    order = order[np.argsort(claim[order], kind="stable")]
-    sizes = np.bincount(claim)
-    first = np.repeat(sizes.cumsum() - sizes, sizes)
-    place = np.arange(len(claim)) - first
-    partner = np.empty_like(order)
-    partner[order] = order[first + (place + 1) % np.repeat(sizes, sizes)]
-    return partner
+        return Share.of_hits(torch.cat(said).numpy() == self._said[:BASES, k])
 
 
 def _scrub(shares: list[Share]) -> Scrub:
@@ -226,7 +214,3 @@ def _scrub(shares: list[Share]) -> Scrub:
     overall = Share.measured(sum(s.count for s in shares), sum(s.of for s in shares))
     by_digit = {f"A{k}": shares[k] for k in reversed(range(len(shares)))}
     return Scrub(overall=overall, digits=by_digit)
-
-
-def _share(hits: Array) -> Share:
-    return Share.measured(int(hits.sum()), len(hits))
