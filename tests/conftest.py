@@ -11,6 +11,8 @@ import torch  # noqa: E402
 from carryscope.model.config import ModelConfig  # noqa: E402
 from carryscope.model.transformer import Transformer, initialise  # noqa: E402
 
+pytest_plugins = ["browser"]
+
 torch.set_num_threads(1)  # the models of the tests are small: threads only get in each other's way
 
 

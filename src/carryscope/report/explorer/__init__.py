@@ -1,0 +1,1 @@
+"""The explorer: one page in which a model runs, and can be taken apart, in any browser."""
