@@ -26,6 +26,10 @@ COMMANDS = {
     "risk": ("risk:risk", "Measure how often a model fails over all questions, and where."),
     "faithful": ("faithful:faithful", "Ask whether a stated algorithm is the one a model runs."),
     "figures": ("figures:figures", "Write the figures of a run's findings, for a page or a paper."),
+    "explorer": (
+        "explorer:explorer",
+        "Write a page in which a model can be asked and taken apart.",
+    ),
     "presets": ("train:presets", "List the training recipes."),
     "sites": ("exchange:sites", "List the places in a model that can be read or changed."),
     "import": ("exchange:import_", "Make a run from a TransformerLens state dict."),

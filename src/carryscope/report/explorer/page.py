@@ -1,11 +1,38 @@
-"""The explorer as a page of its own, or as parts that another page embeds."""
+"""The explorer as a page of its own, or as parts that another page embeds.
+
+In: a model, the name of its run, and its findings if there are any. Out: HTML with the weights
+in it, in which the model runs. The page asks for nothing on the network, and every text that
+comes from outside (names, findings) is data to it, never markup.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import jinja2
+import msgspec
 
 from carryscope.dissection.findings import Dissection
-from carryscope.model.transformer import Transformer
+from carryscope.model.config import ModelConfig
+from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
+from carryscope.report.drawing import row_names
+from carryscope.report.explorer.examples import examples
+from carryscope.report.explorer.sayings import sayings
+from carryscope.report.explorer.weights import pack
+
+SCRIPTS = (
+    "task numbers weights parts transformer state dom sum attention inspector removed tour main"
+).split()
+"""The page's JavaScript in the order in which it is joined; each file uses those before it."""
+
+STYLES = "base sum removed attention inspector tour".split()
+"""Its style sheets; each says how one part of the page looks."""
+
+_FILES = resources.files(__package__) / "browser"
 
 
 @dataclass(frozen=True)
@@ -22,4 +49,77 @@ class ExplorerParts:
 
 def explorer_parts(model: Transformer, name: str, dissection: Dissection | None) -> ExplorerParts:
     """The explorer of a model; `name` is text, and what the dissection says is too."""
-    return ExplorerParts(css="", html='<div class="carryscope-explorer"></div>', script="")
+    packed = pack(model, dissection.seed if dissection else 0)
+    data = {
+        "layout": _layout(model.config),
+        "examples": examples(model.config.digits),
+        "sayings": sayings(dissection),
+        "places": packed.places,
+    }
+    html = _template("explorer.html").render(
+        name=name, config=model.config, data=_inert_json(data), weights=packed.text
+    )
+    script = f'(() => {{\n"use strict";\n{_joined(SCRIPTS, "js")}\n}})();\n'
+    return ExplorerParts(css=_joined(STYLES, "css"), html=html, script=script)
+
+
+def explorer_page(model: Transformer, name: str, dissection: Dissection | None) -> str:
+    """The explorer as one self-contained file."""
+    parts = explorer_parts(model, name, dissection)
+    frame = _read("page.css") + parts.css
+    policy = (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"script-src {_source_hash(parts.script)}; style-src {_source_hash(frame)}"
+    )
+    return _template("page.html").render(
+        name=name, policy=policy, css=frame, html=parts.html, script=parts.script
+    )
+
+
+def _layout(config: ModelConfig) -> dict[str, Any]:
+    """The shape of the model and of its questions, as the page's scripts call them."""
+    layout = config.layout
+    names = layout.position_names
+    return {
+        "digits": config.digits,
+        "signs": layout.signs,
+        "symbols": layout.symbols,
+        "layers": config.layers,
+        "heads": config.heads,
+        "dModel": config.d_model,
+        "dHead": config.d_head,
+        "dMlp": config.d_mlp,
+        "context": config.context,
+        "firstRow": layout.first_row,
+        "lastRow": layout.answer_rows.stop,
+        "allRows": list(range(layout.answer_rows.stop)),
+        "positionNames": names,
+        "answerNames": layout.answer_names,
+        "rowNames": [*names[: layout.first_row], *row_names(layout)],
+        "epsilon": LAYER_NORM_EPSILON,
+    }
+
+
+def _inert_json(data: object) -> str:
+    """JSON that no parser of HTML can take for anything else, `</script>` included."""
+    text = msgspec.json.encode(data).decode()
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _source_hash(text: str) -> str:
+    """An inline script or style as a Content-Security-Policy allows it: by its hash."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _joined(names: list[str], ending: str) -> str:
+    return "\n".join(_read(f"{name}.{ending}") for name in names)
+
+
+def _read(file: str) -> str:
+    return (_FILES / file).read_text(encoding="utf-8")
+
+
+def _template(file: str) -> jinja2.Template:
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(_read(file))

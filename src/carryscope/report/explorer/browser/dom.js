@@ -1,0 +1,45 @@
+// Elements. Text is always a text node, so nothing that is shown can become markup.
+
+function element(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+// Write only what differs: a page that is told the same again does no work.
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+// No is told to a screen reader, and is no attribute at all to a style sheet.
+function setAttribute(node, name, value) {
+  const absent = value === null || (value === false && !name.startsWith("aria-"));
+  if (absent) node.removeAttribute(name);
+  else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+}
+
+// Replace what is inside a box and leave the keyboard where it was, found again by its name.
+function refill(box, children) {
+  const name = box.contains(document.activeElement) ? document.activeElement.dataset.name : null;
+  box.replaceChildren(...children);
+  if (name) box.querySelector(`[data-name="${CSS.escape(name)}"]`)?.focus();
+}
+
+// 0.9996 is not 100 %, and 0.0004 is not 0 %: what is not certain must not look so.
+function percent(share) {
+  if (share >= 0.99995) return "100%";
+  if (share >= 0.995) return `${(Math.floor(share * 1000) / 10).toFixed(1)}%`;
+  if (share > 0 && share < 0.0005) return "<0.1%";
+  return share < 0.0095 ? `${(share * 100).toFixed(1)}%` : `${Math.round(share * 100)}%`;
+}
+
+// "A3", "A3 and A2", "A3, A2 and A1".
+function listed(names) {
+  if (names.length < 2) return names.join("");
+  return `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}

@@ -1,0 +1,147 @@
+// One row in words: what it writes, what each head reads there, and what the findings say.
+
+const TOKENS_SHOWN = 3;
+
+class Inspector {
+  constructor(root, store, { layout, sayings }) {
+    Object.assign(this, { store, layout, sayings });
+    this.title = root.querySelector("[data-part=row-title]");
+    this.choices = root.querySelector("[data-part=row-choices]");
+    this.parts = root.querySelector("[data-part=row-parts]");
+    setText(root.querySelector("[data-part=source]"), sayings.source);
+  }
+
+  // `place` is what the pointer is over, or null: then it is the row that was chosen.
+  render(result, row, place) {
+    const { layout } = this;
+    const answer = row - layout.firstRow;
+    setText(this.title, this.titleOf(result, row, place));
+    refill(this.choices, answer < 0 ? [] : this.likely(result.digits[answer]));
+    const layers = Array.from({ length: layout.layers }, (_, layer) =>
+      this.layer(result, layer, row),
+    );
+    refill(this.parts, layers.flat());
+  }
+
+  titleOf(result, row, place) {
+    const { layout } = this;
+    const name = layout.positionNames;
+    const reads = `Row ${row} reads “${layout.symbols[result.tokens[row]]}” (${name[row]})`;
+    const writes = row < layout.firstRow ? "" : ` and writes ${name[row + 1]}`;
+    const edge = place?.name ? parsePart(place.name, layout) : null;
+    if (edge?.kind !== "edge") return `${reads}${writes}`;
+    const share = result.machine.patternAt(edge.layer, edge.head, row)[edge.key];
+    return `${reads}${writes} · H${edge.head} gives ${name[edge.key]} ${percent(share)}`;
+  }
+
+  // The digits that the model finds likeliest, as bars.
+  likely({ chances, truth }) {
+    const order = [...chances.keys()].sort((a, b) => chances[b] - chances[a]);
+    return order.slice(0, TOKENS_SHOWN).map((token) => {
+      const symbol = this.layout.symbols[token];
+      const bar = element("span", { class: "bar" });
+      bar.style.setProperty("--share", chances[token]);
+      const mark = symbol === truth ? element("em", {}, "true") : null;
+      return element(
+        "li",
+        {},
+        element("b", {}, symbol),
+        bar,
+        element("span", {}, percent(chances[token])),
+        mark,
+      );
+    });
+  }
+
+  layer(result, layer, row) {
+    const { layout } = this;
+    if (layer === layout.layers - 1 && row < layout.firstRow) return [];
+    const heads = Array.from({ length: layout.heads }, (_, head) =>
+      this.head(result, layer, head, row),
+    );
+    const mlp = layout.dMlp ? [this.part({ kind: "mlp", layer, row }, "MLP", null)] : [];
+    const whole = this.part({ kind: "row", layer, row }, "Whole row", null, this.wholeRow(layer));
+    return [...heads, ...mlp, whole];
+  }
+
+  wholeRow(layer) {
+    const last = layer === this.layout.layers - 1;
+    const reach = last
+      ? "this row’s digit and no other, in any model, trained or not"
+      : "every later row";
+    return `All that stands at this row after layer ${layer}. It reaches ${reach}.`;
+  }
+
+  head(result, layer, head, row) {
+    const { layout } = this;
+    const pattern = result.machine.patternAt(layer, head, row);
+    const most = [...pattern.keys()].sort((a, b) => pattern[b] - pattern[a]).slice(0, TOKENS_SHOWN);
+    const cut = result.state.off.map((name) => parsePart(name, layout));
+    const gone = cut.filter(
+      (part) =>
+        part.kind === "edge" && part.layer === layer && part.head === head && part.row === row,
+    );
+    const keys = [...new Set([...most, ...gone.map((part) => part.key)])].sort((a, b) => a - b);
+    const reads = keys.map((key) =>
+      this.edge({ kind: "edge", layer, head, row, key }, pattern[key]),
+    );
+    return this.part({ kind: "head", layer, head, row }, `H${head}`, reads);
+  }
+
+  edge(part, share) {
+    const name = partName(part);
+    const off = this.store.state.off.includes(name);
+    const label = `${off ? "Put back" : "Cut"} ${partWords(part, this.layout)}`;
+    const toggle = () => this.store.toggle(name);
+    const shown = `${this.layout.positionNames[part.key]} ${off ? "cut" : percent(share)}`;
+    return element(
+      "button",
+      {
+        type: "button",
+        class: "edge",
+        "data-name": name,
+        "aria-pressed": String(off),
+        "aria-label": `${label}, ${percent(share)}`,
+        onclick: toggle,
+      },
+      shown,
+    );
+  }
+
+  part(part, title, reads, otherwise = "") {
+    const { layout, sayings, store } = this;
+    const name = partName(part);
+    const off = store.state.off.includes(name);
+    const layer = layout.layers > 1 ? `L${part.layer} ` : "";
+    const role = part.kind === "head" ? sayings.roles[`L${part.layer}.H${part.head}`] : null;
+    const said =
+      otherwise ||
+      (sayings.nodes[name] ??
+        (sayings.staircase ? "Nothing was found about it." : "No findings about it."));
+    const toggle = () => store.toggle(name);
+    return element(
+      "li",
+      { "data-off": off },
+      element(
+        "div",
+        { class: "who" },
+        element("b", {}, layer + title),
+        role ? element("span", { class: "role" }, role) : null,
+      ),
+      element("div", { class: "reads" }, ...(reads ?? [])),
+      element("p", {}, said),
+      element(
+        "button",
+        {
+          type: "button",
+          class: "toggle",
+          "data-name": name,
+          "aria-pressed": String(off),
+          "aria-label": `Take away ${partWords(part, layout)}`,
+          onclick: toggle,
+        },
+        off ? "Put back" : "Take away",
+      ),
+    );
+  }
+}

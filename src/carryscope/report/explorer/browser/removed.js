@@ -1,0 +1,111 @@
+// What is taken away, what that breaks, and the way back.
+
+class RemovedView {
+  constructor(root, store, layout) {
+    Object.assign(this, { root, store, layout });
+    const part = (name) => root.querySelector(`[data-part=${name}]`);
+    this.answer = part("short-answer");
+    this.status = part("status");
+    this.chips = part("removed");
+    this.undo = part("undo");
+    this.reset = part("reset");
+    this.copy = part("copy");
+    this.hows = [...root.querySelectorAll("[data-how]")];
+    this.undo.addEventListener("click", () => store.undo());
+    this.reset.addEventListener("click", () => store.change({ off: [] }));
+    this.copy.addEventListener("click", () => this.copyLink());
+    for (const how of this.hows) {
+      how.addEventListener("click", () => this.choose(how.dataset.how));
+      how.addEventListener("keydown", (event) => this.pressed(event));
+    }
+    root.addEventListener("keydown", (event) => this.shortcut(event));
+  }
+
+  choose(how) {
+    if (how !== this.store.state.how) this.store.change({ how });
+  }
+
+  // Zero and mean are one choice, so arrows go from one to the other.
+  pressed(event) {
+    if (!/^Arrow/.test(event.key)) return;
+    event.preventDefault();
+    this.choose(this.store.state.how === "zero" ? "mean" : "zero");
+    this.hows.find((how) => how.dataset.how === this.store.state.how).focus();
+  }
+
+  shortcut(event) {
+    const undo = (event.ctrlKey || event.metaKey) && !event.shiftKey && event.key === "z";
+    if (!undo || event.target.matches("input")) return;
+    event.preventDefault();
+    this.store.undo();
+  }
+
+  async copyLink() {
+    const link = location.href.split("#")[0] + toFragment(this.store.state);
+    history.replaceState(null, "", toFragment(this.store.state));
+    try {
+      await navigator.clipboard.writeText(link);
+      setText(this.status, "The link to what you see is copied.");
+    } catch {
+      setText(this.status, "The link to what you see is in the address bar.");
+    }
+  }
+
+  render(result) {
+    const { state, digits } = result;
+    refill(this.answer, [
+      element("span", {}, `${questionText(state.question)} = `),
+      ...digits.map(shortDigit),
+    ]);
+    for (const how of this.hows) {
+      const chosen = how.dataset.how === state.how;
+      setAttribute(how, "aria-checked", chosen);
+      how.tabIndex = chosen ? 0 : -1;
+    }
+    this.undo.disabled = this.store.past.length === 0;
+    this.reset.disabled = state.off.length === 0;
+    refill(
+      this.chips,
+      state.off.map((name) => this.chip(name)),
+    );
+    setText(this.status, statusText(result, this.layout));
+  }
+
+  chip(name) {
+    const words = partWords(parsePart(name, this.layout), this.layout);
+    const back = () => this.store.toggle(name);
+    return element(
+      "li",
+      {},
+      element(
+        "button",
+        { type: "button", "data-name": name, "aria-label": `Put back ${words}`, onclick: back },
+        words,
+        element("span", { "aria-hidden": "true" }, "×"),
+      ),
+    );
+  }
+}
+
+function shortDigit({ written, right, broken }) {
+  return element("b", { "data-right": right, "data-broken": broken }, written);
+}
+
+// In a sentence: the answer, and which digits break without the parts taken away.
+function statusText({ digits, state }, layout) {
+  const wrong = digits.filter((digit) => !digit.right).map((digit) => digit.name);
+  const verdict = wrong.length ? `Wrong at ${listed(wrong)}.` : "Every digit is right.";
+  if (!state.off.length) return `Nothing is taken away. ${verdict}`;
+  const parts = state.off.map((name) => partWords(parsePart(name, layout), layout));
+  const without = parts.length > 3 ? `${parts.length} parts` : listed(parts);
+  const broken = digits.filter((digit) => digit.broken).map((digit) => digit.name);
+  const mended = digits
+    .filter((digit) => digit.right && digit.clean !== digit.truth)
+    .map((digit) => digit.name);
+  const effects = [];
+  if (broken.length) effects.push(`${listed(broken)} break${broken.length > 1 ? "" : "s"}`);
+  if (mended.length) effects.push(`${listed(mended)} turn${mended.length > 1 ? "" : "s"} right`);
+  const same = digits.every((digit) => digit.written === digit.clean);
+  const effect = effects.join(", ") || (same ? "the answer stays the same" : "wrong digits change");
+  return `Without ${without}: ${effect}.`;
+}

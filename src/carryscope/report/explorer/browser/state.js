@@ -1,0 +1,72 @@
+// What a person has chosen, how to go back, and a link that holds it.
+//
+//   #explorer?q=445+555&off=L0.H1,P13.L0.MLP&how=zero&row=13
+
+const FRAGMENT = "#explorer?";
+
+class Store {
+  constructor(layout, state) {
+    Object.assign(this, { layout, state, past: [], listeners: [], typing: false });
+  }
+
+  // Make a change that can be undone. Digits typed one after the other are one change.
+  change(patch, { typing = false } = {}) {
+    if (!(typing && this.typing)) this.past.push(this.state);
+    this.typing = typing;
+    this.tell({ ...this.state, ...patch });
+  }
+
+  // Look at another row: nothing that a person would want to undo.
+  look(row) {
+    if (row !== this.state.row) this.tell({ ...this.state, row });
+  }
+
+  toggle(name) {
+    const off = this.state.off.filter((other) => other !== name);
+    if (off.length === this.state.off.length) off.push(name);
+    this.change({ off });
+  }
+
+  undo() {
+    this.typing = false;
+    if (this.past.length) this.tell({ ...this.past.pop(), row: this.state.row });
+  }
+
+  tell(state) {
+    this.state = state;
+    for (const listener of this.listeners) listener(state);
+  }
+}
+
+function toFragment({ question, off, how, row }) {
+  const fields = [`q=${questionText(question)}`, `row=${row}`];
+  if (off.length) fields.push(`off=${off.join(",")}`, `how=${how}`);
+  return FRAGMENT + fields.join("&");
+}
+
+// The state a link holds; what it lacks, or what this model does not have, is as in `otherwise`.
+function fromFragment(fragment, layout, otherwise) {
+  if (!fragment.startsWith(FRAGMENT)) return null;
+  const fields = new Map();
+  for (const field of fragment.slice(FRAGMENT.length).split("&")) {
+    const [name, value = ""] = field.split("=");
+    fields.set(name, unescaped(value));
+  }
+  const { question } = parseQuestion(fields.get("q") ?? "", layout.digits);
+  const named = [...new Set((fields.get("off") ?? "").split(","))];
+  const row = Number(fields.get("row") ?? NaN);
+  return {
+    question: question ?? otherwise.question,
+    off: named.filter((name) => parsePart(name, layout)),
+    how: fields.get("how") === "zero" ? "zero" : "mean",
+    row: row >= layout.firstRow && row < layout.lastRow ? row : otherwise.row,
+  };
+}
+
+function unescaped(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

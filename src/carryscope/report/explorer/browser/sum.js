@@ -1,0 +1,188 @@
+// The sum as it is written by hand, column under column, and below it the model's answer.
+
+class SumView {
+  constructor(root, store, { layout, examples }) {
+    Object.assign(this, { store, layout });
+    this.input = root.querySelector("[data-part=input]");
+    this.message = root.querySelector("[data-part=message]");
+    this.input.addEventListener("input", () => this.typed());
+    this.input.addEventListener("blur", () => this.settled());
+    this.examples = examples.map((example) => this.example(example));
+    root.querySelector("[data-part=examples]").append(...this.examples);
+    this.build(root.querySelector("[data-part=columns]"));
+  }
+
+  example({ label, sum, about }) {
+    const pick = () => {
+      const { question } = parseQuestion(sum, this.layout.digits);
+      this.store.change({ question });
+      this.settled();
+    };
+    const words = `${label}: ${sum}, ${about}`;
+    const shown = [element("b", {}, label), element("span", {}, sum)];
+    return element(
+      "button",
+      { type: "button", title: about, "aria-label": words, "data-sum": sum, onclick: pick },
+      ...shown,
+    );
+  }
+
+  // What is typed counts at once if it is a sum; if it is not, the last sum stays.
+  typed() {
+    const { question, problem } = parseQuestion(this.input.value, this.layout.digits);
+    setText(this.message, problem ?? "");
+    setAttribute(this.input, "aria-invalid", problem ? "true" : null);
+    if (question) this.store.change({ question }, { typing: true });
+  }
+
+  settled() {
+    this.input.value = questionText(this.store.state.question);
+    setText(this.message, "");
+    setAttribute(this.input, "aria-invalid", null);
+  }
+
+  build(box) {
+    const { digits, answerNames } = this.layout;
+    box.style.setProperty("--columns", answerNames.length);
+    this.cells = { first: [], second: [] };
+    for (const which of ["first", "second"]) {
+      for (let k = answerNames.length - 1; k >= 0; k--) {
+        const sign = which === "second" && k === digits ? "+" : "";
+        const blank = element("span", { class: "blank", "aria-hidden": "true" }, sign);
+        box.append(k < digits ? this.digit(which, k) : blank);
+      }
+    }
+    box.append(element("span", { class: "rule", "aria-hidden": "true" }));
+    this.cards = answerNames.map((name, place) => new AnswerCard(name, place, this));
+    box.append(...this.cards.map((card) => card.element));
+  }
+
+  digit(which, k) {
+    const name = which === "first" ? `D${k}` : `D'${k}`;
+    const cell = element("span", {
+      class: "digit",
+      role: "spinbutton",
+      tabindex: "0",
+      "aria-label": `${name}, digit ${k} of the ${which} number`,
+      "aria-valuemin": "0",
+      "aria-valuemax": "9",
+      onkeydown: (event) => this.pressed(event, which, k),
+    });
+    this.cells[which][k] = cell;
+    const step = (by, sign) =>
+      element(
+        "button",
+        {
+          type: "button",
+          tabindex: "-1",
+          "aria-hidden": "true",
+          title: `${name} ${by > 0 ? "up" : "down"}`,
+          onclick: () => this.step(which, k, by),
+        },
+        sign,
+      );
+    return element("span", { class: "stepper" }, step(1, "▴"), cell, step(-1, "▾"));
+  }
+
+  pressed(event, which, k) {
+    const steps = { ArrowUp: 1, ArrowDown: -1, "+": 1, "-": -1 };
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^[0-9]$/.test(event.key)) {
+      this.set(which, k, Number(event.key));
+      this.cells[which][k - 1]?.focus();
+    } else if (event.key in steps) this.step(which, k, steps[event.key]);
+    else if (event.key === "ArrowLeft") this.cells[which][k + 1]?.focus();
+    else if (event.key === "ArrowRight") this.cells[which][k - 1]?.focus();
+    else return;
+    event.preventDefault();
+  }
+
+  step(which, k, by) {
+    this.set(which, k, (this.store.state.question[which][k] + by + 10) % 10);
+  }
+
+  set(which, k, digit) {
+    const number = [...this.store.state.question[which]];
+    number[k] = digit;
+    this.store.change(
+      { question: { ...this.store.state.question, [which]: number } },
+      { typing: true },
+    );
+    this.settled();
+  }
+
+  render(result) {
+    const { question } = result.state;
+    for (const which of ["first", "second"]) {
+      this.cells[which].forEach((cell, k) => {
+        setText(cell, String(question[which][k]));
+        setAttribute(cell, "aria-valuenow", question[which][k]);
+        setAttribute(cell, "data-nine", question.first[k] + question.second[k] === 9);
+      });
+    }
+    const sum = questionText(question);
+    if (document.activeElement !== this.input && this.input.value !== sum) this.settled();
+    for (const pick of this.examples) setAttribute(pick, "aria-pressed", pick.dataset.sum === sum);
+    this.cards.forEach((card) => card.render(result));
+  }
+}
+
+// One digit of the answer: what the model writes, how sure it is, and what the digit needs.
+class AnswerCard {
+  constructor(name, place, { store, layout }) {
+    Object.assign(this, { name, place, layout, row: layout.firstRow + place });
+    this.digit = element("b", {});
+    this.mark = element("span", { class: "mark" });
+    this.sure = element("span", { class: "sure" });
+    this.task = element("span", { class: "task" });
+    this.nines = element("span", { class: "nines" });
+    this.was = element("span", { class: "was" });
+    const top = element("span", { class: "name" }, name, this.mark);
+    const inside = [top, this.digit, this.sure, this.task, this.nines, this.was];
+    const look = () => store.look(this.row);
+    this.element = element(
+      "button",
+      { type: "button", class: "answer", "data-row": this.row, onclick: look },
+      ...inside,
+    );
+  }
+
+  render({ digits, state }) {
+    const told = digits[this.place];
+    const before = this.digit.textContent;
+    setText(this.digit, told.written);
+    if (before && before !== told.written) this.flash();
+    setText(this.mark, told.right ? "✓" : "✗");
+    setText(this.sure, percent(told.probability));
+    this.element.style.setProperty("--sure", told.probability);
+    setText(this.task, told.task ?? "sign");
+    setText(
+      this.nines,
+      told.lookAhead
+        ? `${told.lookAhead} nine${told.lookAhead > 1 ? "s" : ""} ${told.carrying ? "carry" : "quiet"}`
+        : "",
+    );
+    setText(
+      this.was,
+      told.written === told.clean ? (told.right ? "" : `is ${told.truth}`) : `was ${told.clean}`,
+    );
+    setAttribute(this.element, "data-right", told.right);
+    setAttribute(this.element, "data-broken", told.broken);
+    setAttribute(this.element, "aria-pressed", state.row === this.row);
+    setAttribute(this.element, "aria-label", this.words(told));
+  }
+
+  flash() {
+    this.element.style.setProperty("--place", this.place);
+    this.element.classList.remove("fresh");
+    void this.element.offsetWidth; // so that the animation starts again
+    this.element.classList.add("fresh");
+  }
+
+  words(told) {
+    const verdict = told.right ? "right" : `wrong, it is ${told.truth}`;
+    const task = told.task ? `, task ${told.task}, look-ahead ${told.lookAhead}` : "";
+    const broken = told.broken ? `, broken, was ${told.clean}` : "";
+    return `${this.name}: ${told.written}, ${verdict}, ${percent(told.probability)} sure${task}${broken}`;
+  }
+}
