@@ -6,6 +6,7 @@ runs/<name>/
   checkpoint/          what exact resume needs, while training goes on
   metrics.jsonl        one record per step
   findings/*.json      one file per stage, and the nodes in the format of the paper's authors
+  report.html          everything above on one page, and the model to try
   README.md            the model's card
 """
 
@@ -26,7 +27,7 @@ from carryscope.model.files import (
     weights_hash,
 )
 from carryscope.model.transformer_lens import read_state_dict
-from carryscope.storage import only_writer, read_json, write_json
+from carryscope.storage import only_writer, read_json, write_bytes, write_json
 from carryscope.training.checkpoint import METRICS_FILE, read_metrics
 from carryscope.training.config import RunConfig
 from carryscope.training.losses import StepRecord
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from carryscope.dissection.findings import Dissection
     from carryscope.model.transformer import Transformer
     from carryscope.report.figure import Figure
+    from carryscope.report.shelf import Shelf
     from carryscope.verification.faithfulness import FaithfulnessFinding
     from carryscope.verification.risk_finding import RiskFinding
     from carryscope.verification.trial import Tally
@@ -231,10 +233,29 @@ class Run:
         return found
 
     def figure(self, name: str) -> Figure:
-        """A figure of the findings, such as `staircase`; see `carryscope.report`."""
-        from carryscope.report.dissection_figures import figure
+        """A figure of the findings, such as `staircase`; see `carryscope.report.catalogue`."""
+        from carryscope.report.catalogue import figure
 
-        return figure(name, self.dissection())
+        return figure(name, self.shelf())
+
+    def shelf(self) -> Shelf:
+        """All that the stages left, for the report and its figures."""
+        from carryscope.report.gathering import gather
+
+        return gather(self)
+
+    def report(
+        self,
+        path: Path | str | None = None,
+        *,
+        on_figure: Callable[[int, int], object] = lambda *_: None,
+    ) -> Path:
+        """Write the report, one file for any browser; by default into the run."""
+        from carryscope.report.page.page import REPORT_FILE, report_page
+
+        path = self.directory / REPORT_FILE if path is None else Path(path)
+        write_bytes(path, report_page(self.shelf(), self.model(), on_figure=on_figure).encode())
+        return path
 
     def attention_figure(self, question: str) -> Figure:
         """Where every head looks, at every row, for one question."""

@@ -29,6 +29,7 @@ from carryscope.report.dissection_figures import (
     staircase,
 )
 from carryscope.report.figure import Figure
+from carryscope.report.training_figures import task_curves
 from carryscope.task.tokens import Format
 
 HOSTILE = """</text><script>alert("1")</script>&'|"""
@@ -68,6 +69,8 @@ def replaced(record, **fields):
 
 
 LABELS = {
+    "circuit": ["row =", "D'4", "own column", "state(4)", "BA(3)", "MC1(1)", "digit(3)", "writes"],
+    "nodes-positions": ["P0 D4", "P17 A0", "L0 H0", "L0 MLP"],
     "staircase": ["= → A5", "A1 → A0", "H0, own column", "H2, two below", "D'4", "attention"],
     "rows": ["P0D4 *", "P11= *", "P17A0 *", "set to zero", "set to its mean"],
     "edges": ["A5", "D'0", "this model", "untrained, of the same shape"],
@@ -96,7 +99,7 @@ def test_every_figure_of_the_shipped_model_shows_its_labels_and_describes_itself
     assert root.findtext("{http://www.w3.org/2000/svg}desc") == drawn.description
 
 
-@pytest.mark.parametrize("name", ["staircase", "rows", "edges", "heads", "nodes-impact"])
+@pytest.mark.parametrize("name", ["circuit", "staircase", "rows", "edges", "heads", "nodes-impact"])
 def test_figures_that_show_layers_can_be_drawn_for_two(name, two_layers):
     written = texts(figure(name, two_layers).svg())
     assert "NaN" not in written
@@ -154,8 +157,8 @@ def test_a_useful_node_without_a_purpose_is_marked_by_question_marks(shipped):
 
 def test_the_framework_graph_marks_the_chain_of_nines_and_nothing_else():
     drawn = framework_graph(3)
-    boxes = [box for layer in drawn.chart.layer for box in values(layer) if "fill" in box]
-    chain = list(dict.fromkeys((b["task"], b["share"]) for b in boxes if b["ink"] == "white"))
+    boxes = [box for layer in drawn.chart.layer for box in values(layer) if "_fill" in box]
+    chain = list(dict.fromkeys((b["task"], b["share"]) for b in boxes if b["_ink"] == "white"))
     assert chain == [("UC1", "45%"), ("US9", "4.5%"), ("US9", "0.45%")]
     assert "A1 UC1, A2 US9 depth 1, A3 US9 depth 2" in drawn.description
 
@@ -166,7 +169,7 @@ def test_learning_curves_are_logarithmic_or_linear_and_nothing_else(shipped):
     assert "'type': 'log'" in logarithmic
     assert "'type': 'log'" not in linear
     with pytest.raises(CallError, match="'log' or 'linear'. Got 'cubic'"):
-        learning_curves.__wrapped__(shipped, "cubic")
+        task_curves.__wrapped__(shipped.story, "cubic")
 
 
 def test_the_pattern_of_one_question_has_its_tokens_as_labels():
@@ -178,7 +181,7 @@ def test_the_pattern_of_one_question_has_its_tokens_as_labels():
         one_pattern(pattern, "1+1", layout)
 
 
-@pytest.mark.parametrize("name", ["staircase", "nodes-purpose", "carries", "rows"])
+@pytest.mark.parametrize("name", ["circuit", "staircase", "nodes-purpose", "carries", "rows"])
 def test_hostile_names_are_text_and_nothing_but_text(name, shipped):
     heads = [replaced(head, role=HOSTILE) for head in shipped.attention.heads]
     attention = replaced(shipped.attention, heads=heads, statement=HOSTILE)
@@ -206,7 +209,9 @@ def test_hostile_tokens_of_a_pattern_are_text_too():
 @pytest.mark.parametrize(
     ("name", "part"),
     [
+        ("circuit", "attention"),
         ("staircase", "attention"),
+        ("nodes-positions", "nodes"),
         ("rows", "rows"),
         ("edges", "rows"),
         ("heads", "heads"),
@@ -230,7 +235,7 @@ def test_an_attention_only_model_is_told_to_have_no_mlp(shipped):
 
 
 def test_an_unknown_figure_is_told_which_there_are(shipped):
-    with pytest.raises(CallError, match="The figures are staircase, .*framework. Got 'stairs'"):
+    with pytest.raises(CallError, match="The figures are circuit, .*framework. Got 'stairs'"):
         figure("stairs", shipped)
 
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from carryscope.cli.console import log, print_json, print_plain
+
+if TYPE_CHECKING:
+    from carryscope.report.shelf import Shelf
+
+Ending = Literal["svg", "png", "pdf"]
 
 
 def figures(
@@ -14,7 +19,7 @@ def figures(
     *,
     out: Path,
     only: str | None = None,
-    format: Literal["svg", "png", "pdf"] = "svg",
+    format: Ending = "svg",
     json: bool = False,
 ) -> None:
     """Write the figures of a run's findings, for a page or a paper. No browser is needed.
@@ -26,33 +31,39 @@ def figures(
     out
         The directory to write to.
     only
-        Figures to write, with commas: staircase, rows, edges, heads, nodes-fails,
-        nodes-impact, nodes-attention, nodes-purpose, keys, carries, learning, framework.
-        Default: all that the findings allow.
+        Figures to write, with commas: circuit, staircase, rows, edges, heads,
+        nodes-positions, nodes-fails, nodes-impact, nodes-attention, nodes-purpose, keys,
+        carries, learning, framework, digits, digits-linear, learning-linear, phases, depth,
+        table, agreement. Default: all that the findings allow.
     format
         svg, png or pdf.
     json
         Print the paths as JSON.
     """
-    from carryscope.errors import CallError
-    from carryscope.report.dissection_figures import FIGURES, figure
     from carryscope.runs import Run
 
-    dissection = Run(run).dissection()
-    named = [name.strip() for name in only.split(",")] if only else list(FIGURES)
-    paths = []
-    for name in named:
-        try:
-            picture = figure(name, dissection)
-        except CallError as error:
-            if only:
-                raise
-            log.print(f"No {name}: {error}", markup=False, soft_wrap=True)
-            continue
-        paths.append(out / f"{name}.{format}")
-        picture.save(paths[-1])
+    named = [name.strip() for name in only.split(",")] if only else None
+    paths = write_figures(Run(run).shelf(), named, out, format)
     if json:
         print_json([str(path) for path in paths])
         return
     for path in paths:
         print_plain(path)
+
+
+def write_figures(shelf: Shelf, names: list[str] | None, out: Path, ending: Ending) -> list[Path]:
+    """Write the figures that are named, or all that the findings allow."""
+    from carryscope.errors import CallError
+    from carryscope.report.catalogue import FIGURES, figure
+
+    paths = []
+    for name in names or FIGURES:
+        try:
+            picture = figure(name, shelf)
+        except CallError as error:
+            if names:
+                raise
+            log.print(f"No {name}: {error}", markup=False, soft_wrap=True)
+            continue
+        paths.append(picture.save(out / f"{name}.{ending}"))
+    return paths

@@ -12,11 +12,13 @@ import altair as alt
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.heads import HeadEffect, HeadsFinding
 from carryscope.dissection.rows import RowEffect, RowsFinding
+from carryscope.evidence import Mean
 from carryscope.report.drawing import (
     BLACK,
     BLUE,
     LEAST_LOSS,
     PAGE,
+    SAYS,
     TWO_LINES,
     Record,
     data,
@@ -29,6 +31,7 @@ from carryscope.report.drawing import (
     with_interval,
 )
 from carryscope.report.figure import AnyChart, Figure
+from carryscope.report.hover import TIP
 
 WAYS = {"zero": "set to zero", "mean": "set to its mean"}
 """The ways of ablating, in words."""
@@ -66,6 +69,7 @@ def _rows_panel(finding: RowsFinding, layer: int) -> AnyChart:
             "loss": effect.loss.estimate,
             "low": effect.loss.low,
             "high": effect.loss.high,
+            TIP: f"P{effect.row} {effect.token} {WAYS[effect.how]}: loss {_told(effect.loss)}",
         }
         for effect in effects
     ]
@@ -81,7 +85,9 @@ def _rows_panel(finding: RowsFinding, layer: int) -> AnyChart:
     limit = finding.clean_loss.estimate + finding.threshold
     return alt.layer(
         bars.mark_bar(stroke=BLACK, strokeWidth=0.5).encode(
-            y=alt.Y("loss:Q", title="loss"), color=fill.legend(orient="bottom")
+            y=alt.Y("loss:Q", title="loss"),
+            color=fill.legend(orient="bottom"),
+            description=SAYS,
         ),
         bars.mark_rule(color=BLACK).encode(y="low:Q", y2="high:Q"),
         alt.Chart(data([{"limit": limit}])).mark_rule(strokeDash=[4, 3]).encode(y="limit:Q"),
@@ -139,7 +145,13 @@ def _head_record(effect: HeadEffect, roles: dict[tuple[int, int], str]) -> Recor
     loss = effect.loss
     values = {"value": loss.estimate, "low": loss.low, "high": loss.high}
     # The interval of a small mean may reach below zero, where a logarithm has no place for it.
-    return {"head": head, "way": way} | {k: max(v, LEAST_LOSS) for k, v in values.items()}
+    tip = f"{head}, {way}: loss {_told(loss)}"
+    shown = {k: max(v, LEAST_LOSS) for k, v in values.items()}
+    return {"head": head, "way": way, **shown, TIP: tip}
+
+
+def _told(loss: Mean) -> str:
+    return f"{loss.estimate:.4f} ({loss.low:.4f} to {loss.high:.4f})"
 
 
 def _told_heads(finding: HeadsFinding, roles: dict[tuple[int, int], str]) -> str:

@@ -1,4 +1,4 @@
-"""All figures of a dissection by name."""
+"""The figures of a dissection by name."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from functools import partial
 from carryscope.dissection.findings import Dissection
 from carryscope.errors import CallError
 from carryscope.report.ablation_charts import heads_by_class, rows_table_figure
+from carryscope.report.circuit_figure import circuit
+from carryscope.report.drawing import needed
 from carryscope.report.figure import Figure
 from carryscope.report.framework_figure import framework_graph
 from carryscope.report.maps import edges, one_pattern, staircase
 from carryscope.report.node_maps import node_map
+from carryscope.report.position_chart import fails_by_position
 from carryscope.report.swap_charts import carry_depths, key_swaps
-from carryscope.report.training_figures import learning_curves
+from carryscope.report.training_figures import Scale, task_curves
 
 __all__ = [
     "FIGURES",
     "carry_depths",
+    "circuit",
     "edges",
+    "fails_by_position",
     "figure",
     "framework_graph",
     "heads_by_class",
@@ -30,11 +35,19 @@ __all__ = [
     "staircase",
 ]
 
+
+def learning_curves(dissection: Dissection, scale: Scale = "log") -> Figure:
+    """The loss of each answer digit by task, as the dissection has it."""
+    return task_curves(needed(dissection, "story"), scale)
+
+
 FIGURES: dict[str, Callable[[Dissection], Figure]] = {
+    "circuit": circuit,
     "staircase": staircase,
     "rows": rows_table_figure,
     "edges": edges,
     "heads": heads_by_class,
+    "nodes-positions": fails_by_position,
     "nodes-fails": partial(node_map, quantity="fails"),
     "nodes-impact": partial(node_map, quantity="impact"),
     "nodes-attention": partial(node_map, quantity="attention"),

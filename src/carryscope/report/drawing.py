@@ -15,6 +15,7 @@ import altair as alt
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.findings import Dissection
 from carryscope.errors import CallError
+from carryscope.report.hover import TIP
 from carryscope.task.tokens import Format
 
 Record = dict[str, Any]
@@ -38,6 +39,9 @@ SHADES = ("#ffffff", "#9ecae1", "#4292c6", "#08519c", "#08306b")
 
 TWO_LINES = "split(datum.label, '|')"
 """Labels of an axis in two lines, parted by a bar."""
+
+SAYS = alt.Description(f"{TIP}:N")
+"""What a mark says to those who point at it; see `hover.py`."""
 
 LEAST_LOSS = 1e-6
 """Where a logarithmic axis of losses begins at the latest; what is below is drawn there."""
@@ -171,5 +175,5 @@ def with_interval(
     low.shorthand = "low:Q"
     return alt.layer(
         chart.mark_rule(clip=True).encode(x=low, x2="high:Q", color=look["color"]),
-        chart.mark_point(filled=True, size=55, opacity=1).encode(x=x, **look),
+        chart.mark_point(filled=True, size=55, opacity=1).encode(x=x, description=SAYS, **look),
     )

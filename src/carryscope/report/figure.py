@@ -1,7 +1,8 @@
 """A figure: a chart, its title, and the words that stand in for it where it cannot be seen.
 
 In: an altair chart. Out: SVG, PNG or PDF, rendered inside this process: no browser, no network.
-In a notebook a figure shows itself as SVG, whatever renderer altair is set to.
+In a notebook a figure shows itself as SVG, whatever renderer altair is set to. In the report it
+leaves its title to the page and says what each mark shows to those who point at it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import altair as alt
 import vl_convert
 
 from carryscope.errors import CallError
+from carryscope.report.hover import as_csv, records, speaking, with_tips
 from carryscope.storage import write_bytes
 
 AnyChart = (
@@ -32,6 +35,9 @@ AnyChart = (
 
 PNG_SCALE = 2.0
 """Pixels of a PNG for each unit of the drawing: sharp on a screen and in print."""
+
+PAGE_SCALE = 1.2
+"""How much larger than on paper a figure is on a page, where it is read from further away."""
 
 SUBTITLE_WIDTH = 118
 """Characters that fit on one line under the title of a figure 700 wide."""
@@ -68,9 +74,27 @@ class Figure:
 
     def svg(self) -> str:
         """The figure as SVG, its title and description inside."""
-        drawn = vl_convert.vegalite_to_svg(
-            self.chart.to_dict(), vl_version=_vega_lite(), allowed_base_urls=[]
-        )
+        return self._described(_drawn(self._spec))
+
+    def page_svg(self) -> str:
+        """The figure for a page that has its own heading for it, with a tip on each mark."""
+        spec = speaking(self._spec)
+        spec.pop("title")
+        spec["config"]["background"] = "transparent"
+        return self._described(_enlarged(with_tips(_drawn(spec)), PAGE_SCALE))
+
+    def csv(self) -> str:
+        """The numbers that the figure shows."""
+        return as_csv(records(self._spec))
+
+    @cached_property
+    def _spec(self) -> dict[str, Any]:
+        """What Vega-Lite draws. Each part of a chart was validated when it was made."""
+        spec: dict[str, Any] = self.chart.to_dict(validate=False)
+        return spec
+
+    def _described(self, drawn: str) -> str:
+        """An SVG with the words that stand in for it."""
         head, _, rest = _with_own_ids(drawn).partition(">")
         words = f"<title>{escape(self.title)}</title><desc>{escape(self.description)}</desc>"
         label = f'role="img" aria-label="{escape(f"{self.title}. {self.description}")}"'
@@ -99,6 +123,19 @@ class Figure:
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"image/svg+xml": self.svg(), "text/plain": f"{self.title}. {self.description}"}
+
+
+def _drawn(spec: dict[str, Any]) -> str:
+    return vl_convert.vegalite_to_svg(spec, vl_version=_vega_lite(), allowed_base_urls=[])
+
+
+def _enlarged(svg: str, scale: float) -> str:
+    """The same drawing, larger: its own coordinates stay."""
+    head, _, rest = svg.partition(" viewBox=")
+    grown = re.sub(
+        r'(width|height)="([\d.]+)"', lambda m: f'{m[1]}="{float(m[2]) * scale:.1f}"', head
+    )
+    return f"{grown} viewBox={rest}"
 
 
 def _vega_lite() -> str:

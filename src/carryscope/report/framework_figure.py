@@ -11,8 +11,9 @@ from typing import Any
 
 import altair as alt
 
-from carryscope.report.drawing import BLACK, PAGE, Record, data
+from carryscope.report.drawing import BLACK, PAGE, SAYS, Record, data
 from carryscope.report.figure import Figure
+from carryscope.report.hover import TIP
 from carryscope.task.columns import Task
 from carryscope.task.framework import Discovery, Node, framework
 
@@ -77,16 +78,19 @@ def _box(discovery: Discovery, place: _Places) -> Record:
     node = discovery.node
     x, y = place.x(node.digit), place.y(node)
     return {
-        "x": x,
-        "y": y,
-        "left": x - place.box / 2,
-        "right": x + place.box / 2,
-        "top": y - BOX_HEIGHT / 2,
-        "bottom": y + BOX_HEIGHT / 2,
+        "_x": x,
+        "_y": y,
+        "_left": x - place.box / 2,
+        "_right": x + place.box / 2,
+        "_top": y - BOX_HEIGHT / 2,
+        "_bottom": y + BOX_HEIGHT / 2,
+        "digit": f"A{node.digit}",
         "task": node.task.name,
+        "depth": node.depth,
         "share": f"{float(discovery.share * 100):.6g}%",
-        "fill": CHAIN if _in_chain(node) else PLAIN,
-        "ink": "white" if _in_chain(node) else "black",
+        TIP: f"{node.name}: {float(discovery.share * 100):.6g}% of uniform questions",
+        "_fill": CHAIN if _in_chain(node) else PLAIN,
+        "_ink": "white" if _in_chain(node) else "black",
     }
 
 
@@ -135,15 +139,16 @@ def _arrows(links: list[Record]) -> list[alt.Chart]:
 
 def _boxes(boxes: list[Record]) -> list[alt.Chart]:
     chart = alt.Chart(data(boxes))
-    ink = alt.Color("ink:N", scale=None)
-    centre = {"x": alt.X(**_at("x")), "y": alt.Y(**_at("y"))}
+    ink = alt.Color("_ink:N", scale=None)
+    centre = {"x": alt.X(**_at("_x")), "y": alt.Y(**_at("_y"))}
     return [
         chart.mark_rect(stroke=BLACK, cornerRadius=3).encode(
-            x=alt.X(**_at("left")),
-            x2="right:Q",
-            y=alt.Y(**_at("top")),
-            y2="bottom:Q",
-            fill=alt.Fill("fill:N", scale=None),
+            x=alt.X(**_at("_left")),
+            x2="_right:Q",
+            y=alt.Y(**_at("_top")),
+            y2="_bottom:Q",
+            fill=alt.Fill("_fill:N", scale=None),
+            description=SAYS,
         ),
         chart.mark_text(dy=-7, fontWeight="bold").encode(text="task:N", color=ink, **centre),
         chart.mark_text(dy=7, fontSize=10).encode(text="share:N", color=ink, **centre),

@@ -17,6 +17,7 @@ from carryscope.dissection.findings import Dissection
 from carryscope.dissection.rows import RowsFinding
 from carryscope.errors import CallError
 from carryscope.report.drawing import (
+    SAYS,
     Record,
     data,
     head_name,
@@ -29,6 +30,7 @@ from carryscope.report.drawing import (
     shade,
 )
 from carryscope.report.figure import Figure
+from carryscope.report.hover import TIP
 from carryscope.task.questions import Array
 from carryscope.task.tokens import Format
 
@@ -51,6 +53,7 @@ def staircase(dissection: Dissection) -> Figure:
         panels = [
             _panel(
                 _visible(mean[layer, head], rows, layout.position_names, layout.first_row),
+                says="{row}: {token} gets {share:.1%} of the attention",
                 x=names_across("token", layout.position_names, **TOKENS),
                 y=names_down("row", rows, labels=head % side_by_side == 0),
                 size=(cell * layout.context, ROW * len(rows)),
@@ -102,6 +105,7 @@ def one_pattern(
         panels = [
             _panel(
                 _visible(pattern[layer, head], places, places, 0),
+                says="row {row} to {token}: {share:.1%}",
                 x=alt.X("token:O", title=None, axis=alt.Axis(**tokens)),
                 y=alt.Y("row:O", title=None, axis=alt.Axis(**tokens)),
                 size=(cell * layout.context, cell * layout.context),
@@ -142,6 +146,7 @@ def edges(dissection: Dissection) -> Figure:
                     for edge in rows.edges
                     if edge.layer == layer
                 ],
+                says="{row} without {token}: {share:.1%} of the answers change",
                 x=names_across("token", layout.position_names, **TOKENS),
                 y=names_down("row", layout.answer_names),
                 size=(cell * layout.context, ROW * layout.answer_length),
@@ -163,14 +168,16 @@ def edges(dissection: Dissection) -> Figure:
 def _panel(
     cells: list[Record],
     *,
+    says: str,
     x: alt.X,
     y: alt.Y,
     size: tuple[float, float],
     legend: str = "attention",
 ) -> alt.Chart:
-    chart = alt.Chart(data(cells), width=size[0], height=size[1])
+    told = [cell | {TIP: says.format(**cell)} for cell in cells]
+    chart = alt.Chart(data(told), width=size[0], height=size[1])
     cell = chart.mark_rect(stroke="#eeeeee", strokeWidth=0.5)
-    drawn: alt.Chart = cell.encode(x=x, y=y, color=shade(legend))
+    drawn: alt.Chart = cell.encode(x=x, y=y, color=shade(legend), description=SAYS)
     return drawn
 
 

@@ -20,6 +20,7 @@ from carryscope.errors import CallError
 from carryscope.report.drawing import (
     DARK,
     GREY,
+    SAYS,
     TWO_LINES,
     Record,
     data,
@@ -30,6 +31,7 @@ from carryscope.report.drawing import (
     shade,
 )
 from carryscope.report.figure import AnyChart, Figure
+from carryscope.report.hover import TIP
 from carryscope.task.tokens import Format
 
 Quantity = Literal["fails", "impact", "attention", "purpose"]
@@ -186,7 +188,14 @@ def _chart(
     x = names_across("position", positions, labelExpr=TWO_LINES, **above)
     y = names_down("part", parts, domain=False)
     boxes = [
-        {"position": _position(n.row, layout), "part": _part(n), "share": cells[n.node].share}
+        {
+            "position": _position(n.row, layout),
+            "part": _part(n),
+            "node": n.node,
+            "share": cells[n.node].share,
+            "text": " ".join(cells[n.node].lines),
+            TIP: _tip(n, cells[n.node]),
+        }
         for n in nodes
     ]
     used = [box for box in boxes if box["share"] is not None]
@@ -196,10 +205,10 @@ def _chart(
     return alt.layer(
         alt.Chart(data(unused))
         .mark_rect(stroke="white", strokeWidth=2, fill=GREY)
-        .encode(x=x, y=y),
+        .encode(x=x, y=y, description=SAYS),
         alt.Chart(data(used))
         .mark_rect(stroke="white", strokeWidth=2)
-        .encode(x=x, y=y, color=colour),
+        .encode(x=x, y=y, color=colour, description=SAYS),
         *[chart.encode(x=x, y=y) for chart in _texts(nodes, cells, layout)],
     ).properties(width=width * len(rows), height=height * len(parts))
 
@@ -218,6 +227,15 @@ def _texts(nodes: list[NodeEffect], cells: dict[str, Cell], layout: Format) -> l
         alt.Chart(data(records)).mark_text(dy=dy, color=ink, fontSize=10).encode(text="line:N")
         for (ink, dy), records in lines.items()
     ]
+
+
+def _tip(node: NodeEffect, cell: Cell) -> str:
+    """A node with what stands in its cell, and how many questions fail without it."""
+    fails = node.fails
+    if not node.useful:
+        return f"{node.node}: no question needs it"
+    told = f"{fails.count:,} of {fails.of:,} questions fail without it"
+    return f"{node.node}: {', '.join(cell.lines)}. {told}, {percent(fails.estimate)}"
 
 
 def _cell_size(cells: dict[str, Cell], rows: list[int], layout: Format) -> tuple[float, float]:

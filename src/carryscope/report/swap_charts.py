@@ -13,6 +13,7 @@ from carryscope.dissection.keys import MlpFinding
 from carryscope.evidence import Share
 from carryscope.report.drawing import (
     PAGE,
+    SAYS,
     Record,
     data,
     names_down,
@@ -21,6 +22,7 @@ from carryscope.report.drawing import (
     with_interval,
 )
 from carryscope.report.figure import AnyChart, Figure
+from carryscope.report.hover import TIP
 
 SWAPS = ["same key: answer stays", "other key: answer follows"]
 GROUPS = ["all pairs", "told apart before the MLP", "after it"]
@@ -37,13 +39,13 @@ def key_swaps(dissection: Dissection) -> Figure:
     finding: MlpFinding = needed(dissection, "mlp")
     digits = [test.digit for test in finding.digits]
     swaps = [
-        {"digit": test.digit, "kind": kind, **_share(share)}
+        {"digit": test.digit, "kind": kind, **_share(share, f"{test.digit}, {kind}")}
         for test in finding.digits
         for kind, share in zip(SWAPS, (test.kept, test.follows), strict=True)
         if share.of
     ]
     groups = [
-        {"digit": test.digit, "kind": kind, "count": count}
+        {"digit": test.digit, "kind": kind, "count": count, TIP: f"{test.digit}, {kind}: {count}"}
         for test in finding.digits
         for kind, count in zip(GROUPS, (test.alike, test.apart_in, test.apart_out), strict=True)
     ]
@@ -63,6 +65,7 @@ def key_swaps(dissection: Dissection) -> Figure:
                 x=alt.X("count:Q", title="pairs of keys"),
                 y=y,
                 yOffset=alt.YOffset("kind:N", scale=alt.Scale(domain=GROUPS)),
+                description=SAYS,
                 **series("kind", GROUPS, by="shape"),
             ).properties(**size, title="pairs of keys that have the same answer"),
             spacing=24,
@@ -96,13 +99,18 @@ def _depth_panel(finding: FirstDigitsFinding, digit: str) -> AnyChart:
     kinds = list(dict.fromkeys(map(_change, effects)))
     aside = {kind: ASIDE * (i - (len(kinds) - 1) / 2) for i, kind in enumerate(kinds)}
     records = [
-        {"depth": e.depth + aside[_change(e)], "kind": _change(e), **_share(e.follows)}
+        {
+            "depth": e.depth,
+            "place": e.depth + aside[_change(e)],
+            "kind": _change(e),
+            **_share(e.follows, f"{_change(e)}, {e.depth} nines on the way"),
+        }
         for e in effects
         if e.follows.of
     ]
     depths = sorted({effect.depth for effect in effects})
     ends = alt.Scale(domain=[depths[0] - 0.3, depths[-1] + 0.3], nice=False)
-    nines = alt.X("depth:Q", title="nines on the way", scale=ends)
+    nines = alt.X("place:Q", title="nines on the way", scale=ends)
     lines = alt.Chart(data(records)).encode(x=nines.axis(values=depths, format="d"))
     share = alt.Y("value:Q", title="answers that follow", scale=alt.Scale(domain=[0, 1]))
     share = share.axis(format="%", grid=True)
@@ -112,7 +120,7 @@ def _depth_panel(finding: FirstDigitsFinding, digit: str) -> AnyChart:
             y=share, color=look["color"], strokeDash=dashes["strokeDash"].legend(None)
         ),
         lines.mark_rule().encode(y="low:Q", y2="high:Q", color=look["color"]),
-        lines.mark_point(filled=True, size=45, opacity=1).encode(y=share, **look),
+        lines.mark_point(filled=True, size=45, opacity=1).encode(y=share, description=SAYS, **look),
     ).properties(width=_depth_width(finding), height=170, title=digit)
 
 
@@ -125,5 +133,11 @@ def _change(effect: CarryEffect) -> str:
     return f"own 9: {effect.changed}" if effect.own_nine else CHANGES[0]
 
 
-def _share(share: Share) -> Record:
-    return {"value": share.estimate, "low": share.low, "high": share.high}
+def _share(share: Share, what: str) -> Record:
+    told = f"{share.estimate:.1%} ({share.low:.1%} to {share.high:.1%}) of {share.of:,}"
+    return {
+        "value": share.estimate,
+        "low": share.low,
+        "high": share.high,
+        TIP: f"{what}: {told}",
+    }

@@ -1,0 +1,170 @@
+"""How the model adds, in five sentences that follow from its findings and change with them.
+
+In: findings. Out: sentences: what the heads read, what they carry, what the MLP makes of it, how
+far a carry is followed, where that ends. Where something was looked for and not found, the
+sentence says so; where it was not looked for, there is none.
+"""
+
+from __future__ import annotations
+
+from carryscope.dissection.attention import AttentionFinding, HeadRole, role_name
+from carryscope.dissection.findings import Dissection
+from carryscope.dissection.first_digits import FirstDigitsFinding, Rule
+from carryscope.dissection.keys import KeyTest
+from carryscope.dissection.purposes import Purpose, SubtasksFinding
+from carryscope.evidence import Share
+from carryscope.report.drawing import head_name
+from carryscope.report.page.words import counted, listed, percent, place_of, spanned
+from carryscope.report.shelf import Shelf
+from carryscope.verification.risk_finding import CaseRisk, RiskFinding
+from carryscope.verification.risk_verdict import UNSAFE
+
+CARRIED = {
+    "BA": "the base sum (BA)",
+    "MC1": "whether a carry is made (MC1)",
+    "MS9": "whether the sum is 9 (MS9)",
+    "state": "the state (carry made, passed on or neither)",
+    "carry_in": "the carry that arrives",
+    "digit": "the finished digit",
+}
+"""What a part can carry, in words."""
+
+MOST_TOLD = 4
+"""Kinds of work told of in one sentence; the purpose map has them all."""
+
+
+def algorithm_found(dissection: Dissection | None) -> bool:
+    """Whether there is something to call an algorithm: heads that step, and work they do."""
+    if dissection is None or dissection.attention is None or dissection.subtasks is None:
+        return False
+    return dissection.attention.staircase == "present" and bool(dissection.subtasks.purposes)
+
+
+def algorithm_sentences(shelf: Shelf) -> list[str]:
+    """The five sentences, or as many as there are findings for."""
+    found = shelf.dissection
+    told: list[str] = []
+    if found is not None:
+        told += [_reads(found.attention, found.model.layers)] if found.attention else []
+        told += [_carries(found.subtasks, found.model.layers)] if found.subtasks else []
+        told += [_combines(found)] if found.mlp or not found.model.d_mlp else []
+        told += [_follows(found.first_digits)] if found.first_digits else []
+    return told + ([_ends(shelf.risk)] if shelf.risk else [])
+
+
+def _reads(finding: AttentionFinding, layers: int) -> str:
+    stepping = [head for head in finding.heads if head.role is not None]
+    if not stepping:
+        return (
+            'There is no staircase: from "=" on no head reads one pair of digits after the other, '
+            "so where the heads look does not explain the answers."
+        )
+    told = [f"{head_name(h.layer, h.head, layers)} {_column(h)}" for h in stepping]
+    rest = [head_name(h.layer, h.head, layers) for h in finding.heads if h.role is None]
+    without = f"; {listed(rest)} read no one column" if rest else ""
+    return (
+        'From "=" on every row writes one digit, and to write it '
+        f"{listed(told)}; row by row they step one column to the right{without}."
+    )
+
+
+def _column(head: HeadRole) -> str:
+    if head.offset == 0:
+        return "reads the digit's own column"
+    return f"reads the column {role_name(head.offset)}"
+
+
+def _carries(finding: SubtasksFinding, layers: int) -> str:
+    jobs: dict[tuple[str, str, str], list[str]] = {}
+    for p in finding.purposes:
+        if p.heads:
+            key = (_heads(p, layers), CARRIED.get(p.kind, p.kind), _place(p))
+            jobs.setdefault(key, []).append(p.digit)
+    if not jobs:
+        return "No head was found to carry any sub-task of addition."
+    commonest = sorted(jobs.items(), key=lambda job: (-len(job[1]), job[0]))[:MOST_TOLD]
+    told = [
+        f"{heads} carries {what} {place} for {spanned(digits)}"
+        for (heads, what, place), digits in sorted(commonest)
+    ]
+    more = ", to name what is commonest" if len(jobs) > len(commonest) else ""
+    return f"Exchanged between questions, {'; '.join(told)}{more}."
+
+
+def _heads(purpose: Purpose, layers: int) -> str:
+    return "+".join(head_name(purpose.layer, head, layers) for head in purpose.heads)
+
+
+def _place(purpose: Purpose) -> str:
+    digit = place_of(purpose.digit)
+    if digit is None:
+        return f"of column {purpose.column}"
+    below = digit - purpose.column
+    return "of its own column" if below == 0 else f"of the column {role_name(below)}"
+
+
+def _combines(found: Dissection) -> str:
+    if found.mlp is None:
+        return "There is no MLP: what the heads write is added up and read off."
+    tests = found.mlp.digits
+    kept, follows = _all([t.kept for t in tests]), _all([t.follows for t in tests])
+    if follows.low <= 0.5:
+        return (
+            "The MLP does not look its answer up by the paper's keys: given another question's "
+            f"attention output with another key, the digit follows in {percent(follows.estimate)} "
+            "of swaps only."
+        )
+    return (
+        "The MLP turns what the heads bring into the digit as if it looked it up by a key of base "
+        "sum, state one below and carry two below: exchanged for another question's with the same "
+        f"key the digit stays in {percent(kept.estimate)} of swaps, with another key it follows "
+        f"in {percent(follows.estimate)}{_weakest(tests)}."
+    )
+
+
+def _weakest(tests: list[KeyTest]) -> str:
+    weakest = min(tests, key=lambda test: test.follows.low)
+    return f", least in {weakest.digit} ({percent(weakest.follows.estimate)})"
+
+
+def _all(shares: list[Share]) -> Share:
+    return Share.measured(sum(s.count for s in shares), sum(s.of for s in shares))
+
+
+def _follows(finding: FirstDigitsFinding) -> str:
+    reaching = [rule for rule in finding.rules if rule.reach]
+    if not reaching:
+        names = listed([rule.digit for rule in finding.rules])
+        return f"No carry is followed: {names} do not change with the columns below them."
+    told = [f"{rule.digit} through {counted(rule.reach - 1, 'nine')}" for rule in reaching]
+    token = [rule for rule in finding.rules if rule.reads_token]
+    return f"A carry is surely followed by {listed(told)}{''.join(map(_token, token))}."
+
+
+def _token(rule: Rule) -> str:
+    return f"; where its own column sums to 9, {rule.digit} goes by the digit just written"
+
+
+def _ends(finding: RiskFinding) -> str:
+    unsafe = [case for case in finding.cases if case.wrong.low >= UNSAFE]
+    if not unsafe:
+        worst = max(finding.cases, key=lambda case: case.wrong.high)
+        return (
+            f"No look-ahead was found unsafe: the worst digit, {_above(worst)}, is wrong in at "
+            f"most {percent(worst.wrong.high)}."
+        )
+    least, worst = min(c.depth for c in unsafe), max(unsafe, key=lambda c: c.wrong.estimate)
+    if least == 0:
+        return (
+            f"It does not add: even {_above(min(unsafe, key=lambda c: c.depth))} digits are wrong, "
+            f"and the worst, {_above(worst)}, in {percent(worst.wrong.estimate)}."
+        )
+    return (
+        f"That is where it ends: from {counted(least, 'nine')} below on digits go wrong, worst "
+        f"{_above(worst)}, in {percent(worst.wrong.estimate)}."
+    )
+
+
+def _above(case: CaseRisk) -> str:
+    kind = "carrying" if case.carrying else "quiet"
+    return f"{case.digit} above {counted(case.depth, 'nine')} ({kind})"

@@ -1,0 +1,130 @@
+"""What a reader sees first: what was trained, how often it is right, on what not to use it.
+
+In: the shelf of a run. Out: a section. The judgement is that of the risk finding, word for word.
+"""
+
+from __future__ import annotations
+
+from carryscope.report.page.parts import Missing, Number, Numbers, Part, Section, Text
+from carryscope.report.page.words import between, counted, listed, percent
+from carryscope.report.shelf import Shelf
+from carryscope.verification.risk_finding import RiskFinding
+from carryscope.verification.risk_verdict import SAFE, UNSAFE
+
+
+def verdict_section(shelf: Shelf) -> Section:
+    """The verdict."""
+    parts: list[Part] = [
+        Numbers(_numbers(shelf)),
+        Text(_judgement(shelf), lead=True),
+        Text(trained(shelf)),
+    ]
+    if shelf.risk is None:
+        why = shelf.refused.get("risk", "")
+        what = "How often it fails over all questions, and on which"
+        parts.append(Missing(what, f"carryscope risk {shelf.where}", why))
+    return Section("verdict", headline(shelf), "Verdict", parts)
+
+
+def headline(shelf: Shelf) -> str:
+    """The verdict in a line."""
+    if shelf.risk is not None:
+        return _from_risk(shelf.risk)
+    if shelf.training is not None:
+        right = shelf.training.uniform_correct
+        return f"Right in {percent(right.estimate)} of a plain test; where it fails is not known"
+    return "Nobody has measured yet how often it is right"
+
+
+def _from_risk(risk: RiskFinding) -> str:
+    unsafe = [case.depth for case in risk.cases if case.wrong.low >= UNSAFE]
+    right = f"Right in {percent(1 - risk.teacher_forced.estimate)} of all questions"
+    if unsafe and not min(unsafe):
+        return f"{right}: not fit for use"
+    if unsafe:
+        columns = counted(min(unsafe), "column")
+        return f"{right}; not safe where {columns} or more in a row sum to 9"
+    if all(case.wrong.high <= SAFE for case in risk.cases):
+        return f"{right}, and safe at every look-ahead that was tried"
+    return f"{right}; no look-ahead was found unsafe"
+
+
+def _judgement(shelf: Shelf) -> str:
+    """Is it safe to use, and on what not?"""
+    if shelf.risk is not None:
+        return shelf.risk.verdict
+    if shelf.training is None:
+        return (
+            "This model was imported: nothing is known here about how it was trained, and its "
+            "failures have not been measured. Do not rely on it before they are."
+        )
+    right, exam = shelf.training.uniform_correct, shelf.training.curated_correct
+    told = [f"{name} {share.count} of {share.of}" for name, share in exam.items()]
+    return (
+        f"Of {right.of:,} fresh uniform questions {percent(right.estimate)} got the right answer "
+        f"({between(right)}, 95 % confidence, free-running). Hard questions are rare among those: "
+        f"of the curated ones it got right {listed(told)}. Whether it is safe to use, and on what "
+        "not, is not known until its risk is measured."
+    )
+
+
+def _numbers(shelf: Shelf) -> list[Number]:
+    return [*_right(shelf), *_proved(shelf), *_work(shelf)]
+
+
+def _right(shelf: Shelf) -> list[Number]:
+    if shelf.risk is not None:
+        wrong = shelf.risk.teacher_forced
+        asked = f"{shelf.risk.evaluated:,} questions asked"
+        known = "every question was asked" if shelf.risk.exhaustive else asked
+        interval = "" if wrong.low == wrong.high else f"{percent(1 - wrong.high)} to "
+        interval += "" if wrong.low == wrong.high else f"{percent(1 - wrong.low)}, "
+        share = Number(percent(1 - wrong.estimate), "of all answers right", interval + known)
+        if not wrong.estimate:
+            return [share]
+        rare = Number(f"1 in {round(1 / wrong.estimate):,}", "answers wrong", _worst(shelf.risk))
+        return [share, rare]
+    if shelf.training is not None:
+        right = shelf.training.uniform_correct
+        detail = f"{between(right)}, {right.of:,} questions asked"
+        return [Number(percent(right.estimate), "of uniform questions right", detail)]
+    return []
+
+
+def _worst(risk: RiskFinding) -> str:
+    worst = max(risk.cases, key=lambda case: case.wrong.estimate)
+    kind = f"{worst.digit} above {counted(worst.depth, 'nine')}"
+    return f"worst: {kind}, wrong in {percent(worst.wrong.estimate)}"
+
+
+def _proved(shelf: Shelf) -> list[Number]:
+    """Proved bounds: the place for the certificate, once there is one."""
+    return []
+
+
+def _work(shelf: Shelf) -> list[Number]:
+    model = shelf.config.model
+    shape = f"{counted(model.layers, 'layer')}, {counted(model.heads, 'head')}"
+    numbers = [Number(f"{model.digits}", "digits a number", f"{shape}, {model.format} format")]
+    if shelf.training is not None:
+        loss = shelf.training.held_out_loss
+        detail = f"{loss.low:.4f} to {loss.high:.4f}, {loss.of:,} enriched questions"
+        numbers.append(Number(f"{loss.estimate:.4f}", "held-out loss", detail))
+    return numbers
+
+
+def trained(shelf: Shelf) -> str:
+    """What was trained, in a sentence."""
+    model, recipe, summary = shelf.config.model, shelf.config.training, shelf.training
+    shape = (
+        f"A transformer with {counted(model.layers, 'layer')} and {counted(model.heads, 'head')} "
+        f"(d_model {model.d_model}, d_mlp {model.d_mlp}) that adds two {model.digits}-digit numbers"
+    )
+    if recipe is None:
+        source = f" from `{shelf.config.source}`" if shelf.config.source else ""
+        return f"{shape}, imported{source}."
+    by = f"the recipe `{shelf.config.preset}`" if shelf.config.preset else "a recipe of its own"
+    told = f"{shape}, trained by {by}, seed {recipe.seed}"
+    if summary is None:
+        return f"{told}."
+    return f"{told}: {summary.steps:,} steps, {summary.questions_seen:,} questions."

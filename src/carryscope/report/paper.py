@@ -1,0 +1,52 @@
+"""The paper's own numbers, each with where it stands there, and for which models it holds.
+
+In: `paper_values.json`, written by hand from the paper. Out: `PaperValue`. A value is shown beside
+a measured one only where the model is of the kind that the paper measured.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from carryscope.model.config import ModelConfig
+from carryscope.storage import read_json
+
+VALUES_FILE = Path(__file__).with_name("paper_values.json")
+
+
+class PaperValue(msgspec.Struct, frozen=True, kw_only=True):
+    """One number, or a few words, of the paper."""
+
+    id: str
+    what: str
+    value: float | str
+    where: str
+    """A table, a figure or a section, as a reader counts them."""
+    label: str
+    """The same as the LaTeX source names it."""
+    applies: dict[str, int | str]
+    """Fields of the model's config that must be just so."""
+
+    @property
+    def text(self) -> str:
+        """The value as the paper prints it."""
+        return self.value if isinstance(self.value, str) else f"{self.value:g}"
+
+    def fits(self, model: ModelConfig) -> bool:
+        """Whether the paper measured it on a model of this shape."""
+        return all(getattr(model, name) == value for name, value in self.applies.items())
+
+
+@cache
+def paper_values() -> dict[str, PaperValue]:
+    """All values by id."""
+    return {value.id: value for value in read_json(VALUES_FILE, list[PaperValue])}
+
+
+def paper_value(name: str, model: ModelConfig) -> PaperValue | None:
+    """A value, if the paper has it for a model of this shape."""
+    value = paper_values().get(name)
+    return value if value is not None and value.fits(model) else None
