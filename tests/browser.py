@@ -7,24 +7,30 @@ is none, tests that ask for a page are skipped, and the first lines of the run s
         page = visit(tmp_path / "report.html", width=360, dark=True)
         assert page.get_by_role("heading").count() > 0
 
-When the test ends, a page that asked for anything on the network, threw an error or wrote
-one to its console fails it.
+When the test ends, a page that asked for anything on the network, opened a dialog, threw an
+error or wrote one to its console fails it.
 """
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    Request,
+    sync_playwright,
+)
 
 NAMES = ("chromium", "google-chrome", "chromium-browser")
 """What Debian, Google and older systems call it."""
 
 LOCAL = ("file:", "data:", "blob:")
 """Addresses that need no network."""
-
-Visit = Callable[..., Page]
 
 
 def find_chromium() -> str | None:
@@ -52,13 +58,16 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def visit(chromium: Browser) -> Iterator[Visit]:
-    """Open a file in a page of its own: `visit(path, fragment="", width=1280, dark=False)`."""
-    complaints: list[str] = []
-    contexts = []
+class Visitor:
+    """Opens files, each in a page of its own, and notes down what pages should not do."""
 
-    def open_page(
+    def __init__(self, chromium: Browser) -> None:
+        self._chromium = chromium
+        self._contexts: list[BrowserContext] = []
+        self.complaints: list[str] = []
+
+    def __call__(
+        self,
         path: Path,
         fragment: str = "",
         *,
@@ -67,36 +76,43 @@ def visit(chromium: Browser) -> Iterator[Visit]:
         dark: bool = False,
         calm: bool = True,
     ) -> Page:
-        context = chromium.new_context(
+        context = self._chromium.new_context(
             offline=True,
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce" if calm else "no-preference",
         )
         context.set_default_timeout(10_000)
-        contexts.append(context)
+        self._contexts.append(context)
         page = context.new_page()
-        _listen(page, complaints)
+        page.on("console", self._on_console)
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        page.on("dialog", self._on_dialog)
+        page.on("request", self._on_request)
         page.goto(path.absolute().as_uri() + fragment)
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
-
-
-def _listen(page: Page, complaints: list[str]) -> None:
-    """Note down whatever a page that needs no network and has no bugs does not do."""
-
-    def on_console(message: ConsoleMessage) -> None:
+    def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            complaints.append(f"console: {message.text}")
+            self.complaints.append(f"console: {message.text}")
 
-    def on_request(address: str) -> None:
-        if not address.startswith(LOCAL):
-            complaints.append(f"request: {address[:200]}")
+    def _on_dialog(self, dialog: Dialog) -> None:
+        self.complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
-    page.on("console", on_console)
-    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-    page.on("request", lambda request: on_request(request.url))
+    def _on_request(self, request: Request) -> None:
+        if not request.url.startswith(LOCAL):
+            self.complaints.append(f"request: {request.url[:200]}")
+
+    def close(self) -> None:
+        for context in self._contexts:
+            context.close()
+
+
+@pytest.fixture
+def visit(chromium: Browser) -> Iterator[Visitor]:
+    """Open a file: `visit(path, fragment="", width=1280, dark=False)`."""
+    visitor = Visitor(chromium)
+    yield visitor
+    visitor.close()
+    assert visitor.complaints == []

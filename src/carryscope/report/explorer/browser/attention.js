@@ -177,15 +177,13 @@ class HeadMap extends PartMap {
       },
       layout.rowNames[row],
     );
-    const cells = layout.allRows
-      .slice(0, row + 1)
-      .map((key) =>
-        element("span", {
-          class: "cell",
-          role: "gridcell",
-          "data-name": partName({ kind: "edge", ...at, key }),
-        }),
-      );
+    const cells = layout.allRows.slice(0, row + 1).map((key) =>
+      element("span", {
+        class: "cell",
+        role: "gridcell",
+        "data-name": partName({ kind: "edge", ...at, key }),
+      }),
+    );
     this.line(row, first, cells);
   }
 

@@ -110,38 +110,37 @@ class Inspector {
 
   part(part, title, reads, otherwise = "") {
     const { layout, sayings, store } = this;
-    const name = partName(part);
-    const off = store.state.off.includes(name);
+    const whole = store.state.off.includes(partName({ ...part, row: null })) && part.kind !== "row";
+    const off = store.state.off.includes(partName(part));
     const layer = layout.layers > 1 ? `L${part.layer} ` : "";
     const role = part.kind === "head" ? sayings.roles[`L${part.layer}.H${part.head}`] : null;
-    const said =
-      otherwise ||
-      (sayings.nodes[name] ??
-        (sayings.staircase ? "Nothing was found about it." : "No findings about it."));
-    const toggle = () => store.toggle(name);
+    const who = [element("b", {}, layer + title), element("span", { class: "role" }, role ?? "")];
     return element(
       "li",
-      { "data-off": off },
-      element(
-        "div",
-        { class: "who" },
-        element("b", {}, layer + title),
-        role ? element("span", { class: "role" }, role) : null,
-      ),
+      { "data-off": off || whole },
+      element("div", { class: "who" }, ...who),
       element("div", { class: "reads" }, ...(reads ?? [])),
-      element("p", {}, said),
-      element(
-        "button",
-        {
-          type: "button",
-          class: "toggle",
-          "data-name": name,
-          "aria-pressed": String(off),
-          "aria-label": `Take away ${partWords(part, layout)}`,
-          onclick: toggle,
-        },
-        off ? "Put back" : "Take away",
-      ),
+      element("p", {}, otherwise || this.said(partName(part))),
+      whole ? element("span", { class: "role" }, "away at every row") : this.toggle(part, off),
     );
+  }
+
+  // What the findings say about a node.
+  said(node) {
+    const { nodes, staircase } = this.sayings;
+    return nodes[node] ?? (staircase ? "Nothing was found about it." : "No findings about it.");
+  }
+
+  toggle(part, off) {
+    const name = partName(part);
+    const properties = {
+      type: "button",
+      class: "toggle",
+      "data-name": name,
+      "aria-pressed": String(off),
+      "aria-label": `Take away ${partWords(part, this.layout)}`,
+      onclick: () => this.store.toggle(name),
+    };
+    return element("button", properties, off ? "Put back" : "Take away");
   }
 }
