@@ -6,7 +6,7 @@ PEER := .venv-tl
 # In the environment, so that it also reaches the environment in which pip builds the package.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: study test test-slow lint bench shipped-model notebooks clean help
+.PHONY: study test test-slow lint bench shipped-model notebooks screenshots clean help
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,6 +41,9 @@ notebooks: .venv/installed-dev  ## Run the notebooks and keep their output
 	$(BIN)/python -c "import nbclient, nbformat, pathlib; [(nb := nbformat.read(p, 4), \
 	nbclient.NotebookClient(nb, record_timing=False).execute(), nbformat.write(nb, p)) \
 	for p in pathlib.Path('notebooks').glob('*.ipynb')]"
+
+screenshots: .venv/installed-dev  ## Take the README's picture of the explorer, in Chromium
+	PYTHONPATH=tests $(BIN)/python docs/screenshots.py
 
 clean:  ## Remove environments and caches; runs stay
 	rm -rf .venv $(PEER) .pytest_cache .mypy_cache .ruff_cache build dist

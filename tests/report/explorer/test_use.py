@@ -274,7 +274,7 @@ def test_the_tour_has_six_steps_that_show_what_they_talk_about(shipped):
             assert shipped.removed == ["L0.H0"]
             assert "break" in shipped.part("tour-text").inner_text()
         if step == 6:
-            assert "It says 000000: wrong" in shipped.part("tour-text").inner_text()
+            assert "The model says 000000: wrong" in shipped.part("tour-text").inner_text()
         shipped.part("tour-next").click()
     assert len(set(titles)) == 6
     assert shipped.part("tour").is_hidden()

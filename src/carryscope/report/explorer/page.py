@@ -25,7 +25,8 @@ from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import pack
 
 SCRIPTS = (
-    "task numbers weights parts transformer state dom sum attention inspector removed tour main"
+    "task numbers weights parts transformer state dom sum attention inspector removed steps tour "
+    "main"
 ).split()
 """The page's JavaScript in the order in which it is joined; each file uses those before it."""
 

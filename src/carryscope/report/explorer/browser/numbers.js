@@ -11,7 +11,7 @@ function addTo(out, x) {
 // out += x W, for W of x.length rows and `width` columns.
 //
 // This is where the time goes. Rows of W whose x is 0 are passed over: after a ReLU that is most
-// of them. The others are taken four at a time, so that `out` is read and written a fourth as often.
+// of them. The others are taken four at a time: `out` is then read and written a fourth as often.
 function addProduct(out, x, W, width) {
   const used = [];
   for (let i = 0; i < x.length; i++) if (x[i] !== 0) used.push(i);

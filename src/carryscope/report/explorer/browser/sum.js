@@ -156,12 +156,7 @@ class AnswerCard {
     setText(this.sure, percent(told.probability));
     this.element.style.setProperty("--sure", told.probability);
     setText(this.task, told.task ?? "sign");
-    setText(
-      this.nines,
-      told.lookAhead
-        ? `${told.lookAhead} nine${told.lookAhead > 1 ? "s" : ""} ${told.carrying ? "carry" : "quiet"}`
-        : "",
-    );
+    setText(this.nines, told.lookAhead ? ninesText(told) : "");
     setText(
       this.was,
       told.written === told.clean ? (told.right ? "" : `is ${told.truth}`) : `was ${told.clean}`,
@@ -183,6 +178,11 @@ class AnswerCard {
     const verdict = told.right ? "right" : `wrong, it is ${told.truth}`;
     const task = told.task ? `, task ${told.task}, look-ahead ${told.lookAhead}` : "";
     const broken = told.broken ? `, broken, was ${told.clean}` : "";
-    return `${this.name}: ${told.written}, ${verdict}, ${percent(told.probability)} sure${task}${broken}`;
+    const sure = `${percent(told.probability)} sure`;
+    return `${this.name}: ${told.written}, ${verdict}, ${sure}${task}${broken}`;
   }
+}
+
+function ninesText({ lookAhead, carrying }) {
+  return `${lookAhead} nine${lookAhead > 1 ? "s" : ""} ${carrying ? "carry" : "quiet"}`;
 }

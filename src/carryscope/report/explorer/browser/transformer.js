@@ -6,7 +6,7 @@
 // others keys and values are needed, nothing else.
 
 class Transformer {
-  // `firstLayer` holds keys and values of layer 0 by position and token; machines share it.
+  // `firstLayer` holds what layer 0 reads and asks for, by position and token; machines share it.
   constructor(layout, tensors, firstLayer = new Map()) {
     Object.assign(this, { layout, tensors, firstLayer });
     const { context, layers, dModel, dMlp, heads, symbols } = layout;
@@ -86,16 +86,39 @@ class Transformer {
     const { dModel } = this.layout;
     const key = rowOf(this.keys[layer], row, dModel);
     const value = rowOf(this.values[layer], row, dModel);
-    const known = `${row}.${token}`;
-    if (layer === 0 && this.firstLayer.has(known)) {
-      key.set(this.firstLayer.get(known).key);
-      value.set(this.firstLayer.get(known).value);
+    if (layer === 0) {
+      const known = this.known(row, token);
+      key.set(known.K);
+      value.set(known.V);
       return;
     }
     this.layerNorm(`blocks.${layer}.ln1`, this.streamAt(layer, row));
     this.project(layer, "K", key);
     this.project(layer, "V", value);
-    if (layer === 0) this.firstLayer.set(known, { key: key.slice(), value: value.slice() });
+  }
+
+  // What a row asks for.
+  asks(layer, row) {
+    const known = layer === 0 ? this.known(row, this.tokens[row]) : {};
+    if (known.Q) return this.query.set(known.Q);
+    this.layerNorm(`blocks.${layer}.ln1`, this.streamAt(layer, row));
+    this.project(layer, "Q", this.query);
+    known.Q = this.query.slice();
+  }
+
+  // Queries, keys and values of layer 0 follow from position and token alone: computed once.
+  known(row, token) {
+    const place = row * this.layout.symbols.length + token;
+    if (!this.firstLayer.has(place)) {
+      this.layerNorm("blocks.0.ln1", this.streamAt(0, row));
+      const found = { Q: null };
+      for (const which of ["K", "V"]) {
+        found[which] = new Float64Array(this.layout.dModel);
+        this.project(0, which, found[which]);
+      }
+      this.firstLayer.set(place, found);
+    }
+    return this.firstLayer.get(place);
   }
 
   // The normalized stream times W_Q, W_K or W_V of every head.
@@ -113,8 +136,7 @@ class Transformer {
     const place = plan.at(layer, row);
     const name = `blocks.${layer}`;
     this.residual.set(this.streamAt(layer, row));
-    this.layerNorm(`${name}.ln1`, this.residual);
-    this.project(layer, "Q", this.query);
+    this.asks(layer, row);
     this.attend(layer, row, place);
     for (const head of place.heads) this.replaceHead(layer, row, head, plan.how);
     addTo(this.residual, this.part(`${name}.attn.b_O`));

@@ -1,0 +1,45 @@
+"""The README's picture of the explorer: the shipped model with one head taken away.
+
+Run it as `make screenshots`; it needs Chromium.
+"""
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from browser import find_chromium
+from playwright.sync_api import sync_playwright
+
+import carryscope
+from carryscope.report.explorer.page import explorer_page
+
+SHOWN = "#explorer?q=23816+15327&off=L0.H1&how=mean&row=12"
+WIDTH, HEIGHT = 1280, 1200
+OUT = Path(__file__).parent / "explorer.png"
+
+
+def main() -> None:
+    """Write docs/explorer.png."""
+    executable = find_chromium()
+    if executable is None:
+        sys.exit("There is no Chromium to take pictures with. Install it: apt-get install chromium")
+    run = carryscope.load()
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        file = Path(folder) / "explorer.html"
+        file.write_text(explorer_page(run.model(), run.directory.name, run.dissection()))
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        page = browser.new_page(
+            viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce"
+        )
+        page.goto(file.as_uri() + SHOWN)
+        page.wait_for_selector(".carryscope-explorer[aria-busy=false]")
+        bottom = page.locator(".looks").bounding_box()
+        assert bottom is not None
+        height = bottom["y"] + bottom["height"] + 16
+        page.screenshot(path=OUT, clip={"x": 0, "y": 0, "width": WIDTH, "height": height})
+        browser.close()
+    print(OUT)
+
+
+if __name__ == "__main__":
+    main()
