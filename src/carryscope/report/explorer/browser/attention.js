@@ -18,6 +18,8 @@ class LayerView {
       title,
       element("div", { class: "maps" }, ...panels),
     );
+    this.element.style.setProperty("--positions", layout.lastRow);
+    if (layout.digits > 8) this.element.style.setProperty("--label", "4.6rem");
   }
 
   render(result, row) {
@@ -149,7 +151,6 @@ class HeadMap extends PartMap {
     );
     setAttribute(this.title, "aria-label", `Take away head ${head} at every row`);
     this.head = head;
-    this.grid.style.setProperty("--positions", layout.lastRow);
     this.tokens = layout.allRows.map((p) =>
       element("span", { role: "columnheader", title: layout.positionNames[p] }),
     );

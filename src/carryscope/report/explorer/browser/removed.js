@@ -94,7 +94,9 @@ function shortDigit({ written, right, broken }) {
 // In a sentence: the answer, and which digits break without the parts taken away.
 function statusText({ digits, state }, layout) {
   const wrong = digits.filter((digit) => !digit.right).map((digit) => digit.name);
-  const verdict = wrong.length ? `Wrong at ${listed(wrong)}.` : "Every digit is right.";
+  const all = wrong.length === digits.length;
+  const some = all ? "Every digit is wrong." : `Wrong at ${listed(wrong)}.`;
+  const verdict = wrong.length ? some : "Every digit is right.";
   if (!state.off.length) return `Nothing is taken away. ${verdict}`;
   const parts = state.off.map((name) => partWords(parsePart(name, layout), layout));
   const without = parts.length > 3 ? `${parts.length} parts` : listed(parts);

@@ -49,7 +49,7 @@ class Tour {
     if (!place) return;
     place.classList.add("lit");
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    place.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+    place.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
   }
 
   close() {
