@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from micro_model import MICRO_LOGITS, micro_model
+from torch import Tensor
 
 import carryscope
 from carryscope.dissection import hooks
@@ -24,11 +25,21 @@ ASK = """argument.sums.map((sum) =>
     argument.changes.map(([off, how]) => explorer.logits(sum, off, how)))"""
 
 
+@lru_cache
+def clean_values(model: Transformer, questions: Questions) -> dict[str, Tensor]:
+    """The clean values at every site that is ablated here."""
+    parts = ["attn.hook_z", "hook_resid_post", *(["hook_mlp_out"] if model.config.d_mlp else [])]
+    sites = [f"blocks.{layer}.{part}" for layer in range(model.config.layers) for part in parts]
+    tokens = torch.from_numpy(model.config.layout.encode(questions))
+    with torch.inference_mode():
+        return model.run_with_cache(tokens, sites)[1]
+
+
 @pytest.fixture(scope="module", autouse=True)
-def means_taken_once():
-    """The clean values behind a mean take seconds, and are the same for every intervention."""
+def clean_values_are_taken_once():
+    """They take seconds, and are the same for every intervention."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hooks, "_values", lru_cache(hooks._values))
+        patch.setattr(hooks, "_values", lambda model, site, asked: clean_values(model, asked)[site])
         yield
 
 
