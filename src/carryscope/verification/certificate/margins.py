@@ -1,0 +1,220 @@
+"""The dear half of the bound: the least margin of one token over another within a box.
+
+In: `Ranges` of boxes. Out: for pairs (winner, loser) a number that sigma sigma_f (logit of the
+winner - logit of the loser - demanded margin) does not go below, anywhere in the box.
+
+The move D = x - reference enters through (1) the linear terms, (2) sigma, which lies between
+its tangent and its tangent plus |D|^2 / (2 d sigma), and (3) the neurons. A neuron whose input
+keeps its sign is linear; of the others a line below (or above, if the neuron speaks for the
+loser) is taken. What comes out is one linear functional of D per pair of tokens, and such a
+functional is bounded slot by slot, element by element: see `intervals`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from carryscope.verification.certificate.intervals import Ranges, Shares
+from carryscope.verification.certificate.row_tables import RowTables, Slot
+
+DEMANDED = 1e-3
+"""The margin in logits that is demanded rather than 0: any evaluation of the model whose logits
+are off by less than half of it (float32 is, by far) gives the same answers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neurons:
+    """The inputs z of the neurons that may be active somewhere, and the two scales."""
+
+    which: Int[Tensor, " neuron"]
+    z: Float[Tensor, "box neuron"]
+    low: Float[Tensor, "box neuron"]
+    high: Float[Tensor, "box neuron"]
+    sigma: Float[Tensor, " box"]
+    tilt: Float[Tensor, " box"]
+    """How far the tangent of sigma can move."""
+    curve: Float[Tensor, " box"]
+    """How far sigma can be above its tangent."""
+    scale: Float[Tensor, " box"]
+    """sigma sigma_f at the reference point."""
+    scale_least: Float[Tensor, " box"]
+    scale_most: Float[Tensor, " box"]
+    logits: Float[Tensor, "box token"]
+    """At the reference point, times sigma sigma_f."""
+
+    @classmethod
+    def of(cls, tables: RowTables, ranges: Ranges) -> Neurons:
+        """The neurons in each box."""
+        f = tables.features
+        x = ranges.at[:, f.stream]
+        sigma = (x.square().mean(1) + f.epsilon).sqrt()
+        tilt = ranges.move / math.sqrt(f.d_model)
+        curve = ranges.move.square() / (2 * f.d_model * sigma)
+        z = ranges.at[:, : f.d_mlp] + sigma[:, None] * f.beta
+        radius = ranges.radius[:, : f.d_mlp] + (tilt + curve)[:, None] * f.beta.abs()
+        which = ((z + radius) > 0).any(0).nonzero()[:, 0]
+        z, radius = z[:, which], radius[:, which]
+        low, high, active = z - radius, z + radius, z.relu()
+        stream = sigma[:, None] * (x + f.out_bias) + active @ f.to_stream[which]
+        change = torch.maximum(high.relu() - active, active - low.relu())
+        off = (
+            (sigma + tilt + curve) * ranges.move
+            + (tilt + curve) * (x + f.out_bias).norm(dim=1)
+            + change @ f.to_stream[which].norm(dim=1)
+        )
+        length, root = stream.norm(dim=1), math.sqrt(f.d_model)
+        scale = (length.square() / f.d_model + sigma.square() * f.epsilon).sqrt()
+        most = (length + off) / root + (sigma + tilt + curve) * math.sqrt(f.epsilon)
+        logits = sigma[:, None] * (ranges.at[:, f.tokens] + f.out_bias_tokens)
+        logits = logits + active @ f.to_tokens[which] + scale[:, None] * f.offset
+        least = (length - off).clamp(min=0) / root
+        return cls(which, z, low, high, sigma, tilt, curve, scale, least, most, logits)
+
+
+class Elements:
+    """The table by which linear functionals of what heads write are looked up, for a chunk."""
+
+    def __init__(self, tables: RowTables, which: Int[Tensor, " neuron"]) -> None:
+        rest = torch.arange(tables.features.d_mlp, len(tables.features.norms))
+        self.columns = torch.cat([which, rest])
+        """The features that a functional is made of, in its order."""
+        self._tables = tables
+        self._table = tables.stacked[:, self.columns].T.contiguous()
+        self._heads = tables.features.config.heads
+
+    def __call__(
+        self, functional: Float[Tensor, "pair some_feature"]
+    ) -> tuple[Float[Tensor, "pair head"], list[Float[Tensor, "pair element head"]]]:
+        """W times the functional for the fixed tokens; the functional of v for all elements."""
+        found = (functional @ self._table).unflatten(1, (-1, self._heads))
+        values, start = [], 1
+        for slot in self._tables.slots:
+            parts = found[:, start : start + slot.tokens].split(slot.tokens // slot.positions, 1)
+            start += slot.tokens
+            total = parts[0]
+            if slot.positions == 2:
+                total = (parts[0][:, :, None] + parts[1][:, None]).flatten(1, 2)
+            values.append(total / slot.weight)
+        return found[:, 0], values
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """What is known about pairs of tokens in boxes."""
+
+    least: Float[Tensor, " pair"]
+    """Below this the margin does not go; positive means proved."""
+    hurt: Float[Tensor, "pair slot"]
+    """How much each slot's freedom costs."""
+    relaxed: Float[Tensor, " pair"]
+
+
+def least_margins(
+    tables: RowTables,
+    ranges: Ranges,
+    neurons: Neurons,
+    elements: Elements,
+    box: Int[Tensor, " pair"],
+    winner: Int[Tensor, " pair"],
+    loser: Int[Tensor, " pair"],
+) -> Margins:
+    """The least margin of the winner over the loser in each box."""
+    f, tokens = tables.features, torch.arange(len(box))
+    a = f.to_tokens.T[:, neurons.which]
+    a = a[winner] - a[loser]
+    slope, rise = _lines(neurons, box, a)
+    a_slope = a * slope
+    at = ranges.at[box]
+    direct = at[:, f.tokens] + f.out_bias_tokens
+    direct = direct[tokens, winner] - direct[tokens, loser]
+    sigma, tilt, curve = neurons.sigma[box], neurons.tilt[box], neurons.curve[box]
+    by_sigma = direct + a_slope @ f.beta[neurons.which]
+    g_radius = ranges.radius[box][:, f.tokens]
+    least = (
+        (a_slope * neurons.z[box]).sum(1)
+        + (a * rise).sum(1)
+        + sigma * direct
+        + curve * by_sigma.clamp(max=0)
+        - (tilt + curve) * (g_radius[tokens, winner] + g_radius[tokens, loser])
+        + _offset(tables, neurons, box, winner, loser)
+    )
+    margin = (neurons.logits[box, winner] - neurons.logits[box, loser])
+    relaxed = (margin - least).clamp(min=0)
+    along = torch.zeros(len(box), f.d_model + f.config.vocabulary, dtype=torch.float64)
+    along[:, : f.d_model] = (by_sigma / (f.d_model * sigma))[:, None] * at[:, f.stream]
+    along[tokens, f.d_model + winner] += sigma
+    along[tokens, f.d_model + loser] -= sigma
+    functional = torch.cat([a_slope, along], 1)
+    written, lost = _least_value(tables, ranges.shares, box, *elements(functional))
+    moved = written - ranges.written_by(elements.columns, box, functional)
+    share = ranges.moves[box] / ranges.move[box].clamp(min=1e-300)[:, None]
+    return Margins(least + moved, lost + relaxed[:, None] * share, relaxed)
+
+
+def _lines(
+    neurons: Neurons, box: Int[Tensor, " pair"], a: Float[Tensor, "pair neuron"]
+) -> tuple[Float[Tensor, "pair neuron"], Float[Tensor, "pair neuron"]]:
+    """Slope and height at 0 of a line that a * relu(z) does not go below."""
+    low, high = neurons.low[box], neurons.high[box]
+    unsure = (low < 0) & (high > 0)
+    chord = high / (high - low).clamp(min=1e-300)
+    below = (neurons.z[box] > 0).to(a.dtype)
+    slope = torch.where(unsure & (a < 0), chord, below)
+    rise = torch.where(unsure & (a < 0), -low * chord, 0.0)
+    return slope, rise
+
+
+def _offset(tables: RowTables, neurons: Neurons, box: Tensor, winner: Tensor, loser: Tensor) -> Tensor:
+    """The least of sigma sigma_f times the difference of the offsets, less what is demanded."""
+    difference = tables.features.offset[winner] - tables.features.offset[loser] - DEMANDED
+    scale = torch.where(difference > 0, neurons.scale_least[box], neurons.scale_most[box])
+    return difference * scale
+
+
+def _least_value(
+    tables: RowTables,
+    shares: Shares,
+    box: Int[Tensor, " pair"],
+    fixed: Float[Tensor, "pair head"],
+    values: list[Float[Tensor, "pair element head"]],
+) -> tuple[Float[Tensor, " pair"], Float[Tensor, "pair slot"]]:
+    """The least value of a functional of what the heads write, and what each slot takes off it.
+
+    For any number rho per head, the head writes rho + sum_s alpha_s (value_s - rho); taking
+    for rho about the value in the middle of the box keeps what is to be bounded small.
+    """
+    free, held, known = shares.free[box], [], fixed
+    middle = (shares.known_least + shares.known_most)[box] / 2
+    rho = torch.zeros_like(fixed)
+    for s, slot in enumerate(tables.slots):
+        members = slot.members[shares.sets[box, s]]
+        held.append(members)
+        mean = (members[:, None].to(fixed.dtype) @ values[s])[:, 0] / members.sum(1, keepdim=True)
+        known = known + torch.where(free[:, s, None], 0.0, mean * shares.known_part[box, s])
+        rho = rho + shares.middle[box, s] * mean
+    known = known / shares.known_weight[box]
+    rho = (rho + middle * known) / (middle + shares.middle[box].sum(1))
+    gain = known - rho
+    share = torch.where(gain > 0, shares.known_least[box], shares.known_most[box])
+    least, lost = (rho + share * gain).sum(1), torch.zeros(free.shape, dtype=fixed.dtype)
+    for s, slot in enumerate(tables.slots):
+        if not free[:, s].any():
+            continue
+        value = _least_shares(slot, values[s] - rho[:, None], shares, box, s)
+        low = value.masked_fill(~held[s], torch.inf).amin(1)
+        high = value.masked_fill(~held[s], -torch.inf).amax(1)
+        least = least + torch.where(free[:, s], low, 0.0)
+        lost[:, s] = torch.where(free[:, s], high - low, 0.0)
+    return least, lost
+
+
+def _least_shares(slot: Slot, gain: Tensor, shares: Shares, box: Tensor, s: int) -> Tensor:
+    """The least of alpha * gain for each element, over the range of its share, all heads."""
+    most, least = shares.others_most[box, s, None], shares.others_least[box, s, None]
+    others = torch.where(gain > 0, most, least)
+    return (slot.weight / (slot.weight + others) * gain).sum(-1)

@@ -1,0 +1,48 @@
+"""What a certificate says, in words.
+
+In: counts of questions. Out: one paragraph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from carryscope.verification.certificate.counting import Counts
+
+if TYPE_CHECKING:
+    from carryscope.verification.certificate.finding import DigitProof, Family
+
+
+def statement(counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Family]) -> str:
+    """What is proved about the model."""
+    parts = [
+        f"Of all {counts.questions:,} questions {_share(counts.right, counts)} are proved to get "
+        f"the right answer and {_share(counts.wrong, counts)} a wrong one; "
+        f"{_share(counts.undecided, counts)} are undecided."
+    ]
+    perfect = [d.digit for d in digits if d.undecided == d.proved_wrong == "0"]
+    if len(perfect) == len(digits):
+        return f"The model is proved to answer all {counts.questions:,} questions right."
+    if perfect:
+        parts.append(f"{_listed(perfect)} {_verb(perfect)} proved right in every question.")
+    if wrong:
+        worst = max(wrong, key=lambda family: int(family.questions))
+        parts.append(f"The largest proved failure is {worst.digit} where {worst.words}, as in "
+                     f"{worst.example}.")
+    return " ".join(parts)
+
+
+def _share(part: int, counts: Counts) -> str:
+    """A share in per cent, never rounded up to 100 nor down to 0; digits enough to see it."""
+    if part in (0, counts.questions):
+        return f"{part // counts.questions:.0%}"
+    return f"{100 * part / counts.questions:.4g}%"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _verb(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"

@@ -1,0 +1,151 @@
+"""Who does the work: this process, local processes, or a dask cluster.
+
+In: a model and tasks. Out: fragments of the proof. A task is a value, its result depends on
+nothing else, and results are taken in the order in which tasks were given; so the certificate
+is the same whoever does the work.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from multiprocessing import get_context
+from typing import Any
+
+import torch
+from jaxtyping import Int
+
+from carryscope.errors import CallError, WorkError
+from carryscope.model.transformer import Transformer
+from carryscope.task.questions import Array
+from carryscope.verification.certificate.boxes import RowSpace
+from carryscope.verification.certificate.exploring import Fragment, explore
+from carryscope.verification.certificate.features import Features
+from carryscope.verification.certificate.row_tables import RowTables
+
+ROWS_KEPT = 3
+"""Row tables that a process keeps: a few hundred megabytes each for ten digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What the proof is about: the tables of a model, and how each row's columns are split."""
+
+    weights_sha256: str
+    features: Features
+    spaces: list[RowSpace]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Boxes of one row and query that are to be decided."""
+
+    row: int
+    query: int
+    boxes: Int[Array, "box column"]
+    beaten: Int[Array, " box"]
+    small: float
+    most: int
+
+
+Submit = Callable[[Task], "Future[Fragment]"]
+"""Hands a task to whoever works."""
+
+
+class Worker:
+    """One process at work on one subject."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.tables = lru_cache(ROWS_KEPT)(self._tables)
+
+    def _tables(self, row: int, query: int) -> RowTables:
+        return RowTables.of(self.subject.features, self.subject.spaces[row], query)
+
+    def do(self, task: Task) -> Fragment:
+        """Do one task."""
+        with torch.inference_mode():
+            tables = self.tables(task.row, task.query)
+            return explore(tables, task.boxes, task.beaten, small=task.small, most=task.most)
+
+
+_worker: Worker | None = None
+"""The worker of a local process or of a cluster's; set once, when the process starts on a subject."""
+
+
+def _start(subject: Subject) -> None:
+    global _worker
+    torch.set_num_threads(1)
+    _worker = Worker(subject)
+
+
+def _start_here(subject: Subject) -> None:
+    """Ctrl-C reaches every process of a terminal; only the first one answers it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _start(subject)
+
+
+def _do(task: Task) -> Fragment:
+    assert _worker is not None
+    return _worker.do(task)
+
+
+def _do_on_cluster(subject: Subject, task: Task) -> Fragment:
+    """On a cluster a process may have worked for somebody else before."""
+    if _worker is None or _worker.subject.weights_sha256 != subject.weights_sha256:
+        _start(subject)
+    return _do(task)
+
+
+@contextmanager
+def at_work(subject: Subject, workers: int, cluster: str | None) -> Iterator[tuple[Submit, int]]:
+    """Whoever works: how to hand them a task, and how many there are."""
+    if cluster is not None:
+        with _on_cluster(subject, cluster) as (submit, count):
+            yield submit, count
+    elif workers == 1:
+        yield _alone(subject), 1
+    else:
+        context = get_context("spawn")
+        with ProcessPoolExecutor(workers, context, _start_here, (subject,)) as pool:
+            try:
+                yield (lambda task: pool.submit(_do, task)), workers
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _alone(subject: Subject) -> Submit:
+    worker = Worker(subject)
+
+    def submit(task: Task) -> Future[Fragment]:
+        done: Future[Fragment] = Future()
+        done.set_result(worker.do(task))
+        return done
+
+    return submit
+
+
+@contextmanager
+def _on_cluster(subject: Subject, address: str) -> Iterator[tuple[Submit, int]]:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise CallError("--cluster needs dask. Run: pip install 'carryscope[cluster]'") from error
+    try:
+        client = Client(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise CallError(f"No dask scheduler answers at {address}: {error}.") from error
+    with client:
+        count = sum(client.nthreads().values())
+        if not count:
+            raise WorkError(f"The dask scheduler at {address} has no workers.")
+        there: Any = client.scatter(subject, broadcast=True)
+
+        def submit(task: Task) -> Future[Fragment]:
+            return client.submit(_do_on_cluster, there, task, pure=False)  # type: ignore[no-any-return]
+
+        yield submit, count
