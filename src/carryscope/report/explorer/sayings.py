@@ -26,6 +26,8 @@ MEANINGS = {
 class Sayings(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about each part, by its name."""
 
+    looked: bool
+    """Whether anyone looked for what nodes do: then nothing said is nothing found."""
     nodes: dict[str, str]
     """A sentence or two about each node, such as `P13.L0.H2`."""
     carries: dict[str, str]
@@ -42,6 +44,7 @@ def sayings(dissection: Dissection | None) -> Sayings:
     """What the findings say."""
     if dissection is None:
         return Sayings(
+            looked=False,
             nodes={},
             carries={},
             roles={},
@@ -53,6 +56,7 @@ def sayings(dissection: Dissection | None) -> Sayings:
         )
     attention = dissection.attention
     return Sayings(
+        looked=dissection.nodes is not None or dissection.subtasks is not None,
         nodes=_nodes(dissection),
         carries=_carries(dissection.subtasks),
         roles={f"L{h.layer}.H{h.head}": h.role for h in attention.heads if h.role}

@@ -51,6 +51,7 @@ class PartMap {
     this.grid.addEventListener("pointerover", (event) => view.preview(this.place(event.target)));
     this.grid.addEventListener("pointerleave", () => view.preview(null));
     this.grid.addEventListener("focusin", (event) => this.focused(event.target));
+    this.grid.addEventListener("focusout", () => view.preview(null));
   }
 
   // A line of the map: the row's own button, then its cells, each with the name of its part.
@@ -222,7 +223,7 @@ class RestMap extends PartMap {
     );
     if (mlp) setAttribute(this.title, "aria-label", "Take away the MLP at every row");
     this.grid.classList.add("rest");
-    const heads = ["", ...(mlp ? ["MLP"] : []), "row"].map((text) =>
+    const heads = ["", ...(mlp ? ["MLP"] : []), "whole"].map((text) =>
       element("span", { role: "columnheader" }, text),
     );
     this.grid.append(element("div", { class: "line tokens", role: "row" }, ...heads));
@@ -247,7 +248,7 @@ class RestMap extends PartMap {
     const node = partName({ kind: "mlp", layer, row });
     const carries = sayings.carries[node] ?? "MLP";
     const parts = mlp ? [button("mlp", carries, "The MLP")] : [];
-    parts.push(button("row", "all", "All that stands"));
+    parts.push(button("row", "row", "All that stands"));
     this.line(row, element("span", { role: "rowheader" }, words), parts);
   }
 }

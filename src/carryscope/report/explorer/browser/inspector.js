@@ -127,8 +127,8 @@ class Inspector {
 
   // What the findings say about a node.
   said(node) {
-    const { nodes, staircase } = this.sayings;
-    return nodes[node] ?? (staircase ? "Nothing was found about it." : "No findings about it.");
+    const { nodes, looked } = this.sayings;
+    return nodes[node] ?? (looked ? "Nothing was found about it." : "No findings about it.");
   }
 
   toggle(part, off) {

@@ -143,6 +143,9 @@ async function start(root) {
   root.explorer = new Explorer(root, data, tensors);
   root.querySelector("[data-part=waiting]").remove();
   root.setAttribute("aria-busy", "false");
+  // In a long page a link to the explorer leads to it.
+  const away = root.getBoundingClientRect().top > window.innerHeight;
+  if (away && location.hash.startsWith(FRAGMENT)) root.scrollIntoView();
 }
 
 for (const root of document.querySelectorAll(".carryscope-explorer")) {

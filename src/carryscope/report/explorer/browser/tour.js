@@ -30,6 +30,7 @@ class Tour {
     this.box.hidden = false;
     const { question } = parseQuestion(step.sum, this.data.layout.digits);
     this.store.change({ question, off: step.off, how: "mean", row: step.row });
+    this.taken = step.off;
     setText(this.count, `Step ${at + 1} of ${steps.length}`);
     setText(this.title, step.title);
     this.back.disabled = at === 0;
@@ -52,11 +53,14 @@ class Tour {
     place.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
   }
 
+  // What the tour itself took away is put back; what a person did meanwhile stays.
   close() {
+    if (!this.open) return;
     this.at = -1;
     this.box.hidden = true;
     this.point(null);
-    this.store.change({ off: [] });
+    const untouched = this.store.state.off === this.taken;
+    if (untouched && this.taken.length) this.store.change({ off: [] });
     this.opener.focus({ preventScroll: true });
   }
 }
