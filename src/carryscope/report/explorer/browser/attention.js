@@ -41,7 +41,7 @@ class PartMap {
       : element("span", { class: "part" }, title);
     this.grid = element("div", { class: "map", role: "grid", "aria-label": label });
     this.element = element(
-      "section",
+      "div",
       { class: "panel" },
       element("div", { class: "title" }, this.title, element("span", { class: "role" }, role)),
       this.grid,
