@@ -176,12 +176,16 @@ def test_study_trains_and_ends_with_an_example(capsys, tmp_path, monkeypatch):
     assert "What each node carries" in told
     assert "9+9 =" in told
     assert "carryscope ask runs/study" in told
+    assert told.splitlines()[-1] == "runs/study/report.html"
+    assert "All 10,000 questions were asked" in " ".join(told.split())
+    assert Path("runs/study/report.html").exists()
     assert run(["study", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["training"]["steps"] == 20
     assert told["dissection"]["subtasks"]["pairs"] == 2000
     assert told["risk"]["evaluated"] == 10_000
     assert told["faithfulness"]["verdict"]
+    assert told["report"] == "runs/study/report.html"
 
 
 def test_dissect_shows_what_each_node_carries_and_ends_with_the_path(capsys, tiny_run):

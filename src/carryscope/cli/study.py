@@ -9,6 +9,7 @@ from carryscope.cli.ask import show_answer
 from carryscope.cli.console import log, print_json, print_plain, program
 from carryscope.cli.dissect import dissect_with_progress, show_dissection
 from carryscope.cli.faithful import faithful_with_progress, show_faithfulness
+from carryscope.cli.report import report_with_progress
 from carryscope.cli.risk import risk_with_progress, show_risk
 from carryscope.cli.train import show_summary, train_with_progress, wanted_config
 
@@ -26,7 +27,8 @@ def study(
     """Train a model and look at what it learnt: the place to start.
 
     Trains, dissects, measures how often the model fails and whether it runs the paper's
-    algorithm, and asks it one hard sum. A second call picks up whatever is there already.
+    algorithm, and writes it all into one page, report.html. A second call picks up whatever is
+    there already.
 
     Parameters
     ----------
@@ -53,14 +55,18 @@ def study(
     log.print("Measuring how often it fails, and whether it runs the paper's algorithm")
     risk = risk_with_progress(run, threads=threads)
     faithfulness = faithful_with_progress(run, threads=threads)
+    log.print("Writing the report")
+    report = report_with_progress(run)
     if json:
         stages = {"training": summary, "dissection": dissection}
-        print_json(stages | {"risk": risk, "faithfulness": faithfulness})
+        stages |= {"risk": risk, "faithfulness": faithfulness}
+        print_json(stages | {"report": str(report)})
         return
     show_summary(summary, out)
     show_dissection(dissection)
     show_faithfulness(faithfulness)
-    show_risk(risk)
     question = EXAMPLE if config.model.digits >= len(EXAMPLE.partition("+")[0]) else "9+9"
     show_answer(run.model(), question)
-    print_plain(f'Ask it anything: {program()} ask {where} "{question}"')
+    print_plain(f'Ask it anything: {program()} ask {where} "{question}"\n')
+    show_risk(risk)
+    print_plain(report)

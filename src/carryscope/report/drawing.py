@@ -65,8 +65,8 @@ def needed(dissection: Dissection, part: str) -> Any:
 
 
 def data(records: Sequence[Record]) -> alt.InlineData:
-    """Records as the data of a chart."""
-    return alt.InlineData(values=list(records))
+    """Records as the data of a chart. A tuple, because altair copies lists whenever it can."""
+    return alt.InlineData(values=tuple(records))
 
 
 def row_names(layout: Format) -> list[str]:

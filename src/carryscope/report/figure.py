@@ -144,6 +144,13 @@ def _vega_lite() -> str:
 
 
 def _with_own_ids(svg: str) -> str:
-    """Ids that no other figure has: many figures may stand on one page, and each counts from 0."""
+    """Ids that no other figure has, for many may stand on one page, and the same every time.
+
+    The renderer counts them on from figure to figure, so they are counted anew.
+    """
+    pattern = r'(id="|url\(#)(gradient_|clip)(\d+)'
+    found = dict.fromkeys(match[2] + match[3] for match in re.finditer(pattern, svg))
+    number = {name: i for i, name in enumerate(found)}
+    svg = re.sub(pattern, lambda m: f"{m[1]}OWN_{number[m[2] + m[3]]}", svg)
     own = hashlib.sha256(svg.encode()).hexdigest()[:8]
-    return re.sub(r'(id="|url\(#)(gradient|clip)', rf"\1f{own}_\2", svg)
+    return re.sub(r'(id="|url\(#)OWN_', rf"\1f{own}_", svg)

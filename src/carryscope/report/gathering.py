@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from carryscope.dissection.findings import DISSECTION_FILE, Dissection
 from carryscope.dissection.story import TrainingStory, training_story
@@ -25,6 +25,7 @@ from carryscope.verification.faithfulness import FAITHFULNESS_FILE
 from carryscope.verification.risk import RISK_FILE
 
 
+@runtime_checkable
 class Readable(Protocol):
     """What the report asks of a run: `carryscope.runs.Run`, which stands in a later room."""
 

@@ -13,7 +13,7 @@ import copy
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 Spec = dict[str, Any]
@@ -23,6 +23,7 @@ TIP = "tip"
 """The field of a record that says, in a line, what its mark shows."""
 
 _INNER = ("layer", "concat", "hconcat", "vconcat")
+_ROLES = re.compile(r' (role="graphics-\w+"|aria-roledescription="[^"]*"|aria-label="[^"]*")')
 _FORMULA = re.compile(r"[=+\-@].*[(|!]")
 _SPOKEN = re.compile(
     r'aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="[^"]*"(?= )'
@@ -44,7 +45,7 @@ def with_tips(svg: str) -> str:
 
     A screen reader gets the figure's own description instead of a thousand cells.
     """
-    return re.sub(r' aria-roledescription="[^"]*"', "", _SPOKEN.sub(r'data-tip="\1"', svg))
+    return _ROLES.sub("", _SPOKEN.sub(r'data-tip="\1"', svg))
 
 
 def records(spec: Spec) -> list[Record]:
@@ -92,11 +93,10 @@ def _units(
         yield from _units(part, data, above)
 
 
-def _values(spec: Spec, data: Spec | None) -> list[Record]:
+def _values(spec: Spec, data: Spec | None) -> Sequence[Record]:
+    """The records of some data: they stand there, or by name at the top."""
     if not data:
-        return []
-    if "name" in data and "values" not in data:
-        named: list[Record] = spec.get("datasets", {}).get(data["name"], [])
-        return named
-    values: list[Record] = data.get("values", [])
+        return ()
+    named = spec.get("datasets", {}).get(data.get("name"), ())
+    values: Sequence[Record] = data.get("values", named)
     return values

@@ -40,10 +40,17 @@ class PaperValue(msgspec.Struct, frozen=True, kw_only=True):
         return all(getattr(model, name) == value for name, value in self.applies.items())
 
 
+class PaperValues(msgspec.Struct, frozen=True, kw_only=True):
+    """The file."""
+
+    paper: str
+    values: list[PaperValue]
+
+
 @cache
 def paper_values() -> dict[str, PaperValue]:
     """All values by id."""
-    return {value.id: value for value in read_json(VALUES_FILE, list[PaperValue])}
+    return {value.id: value for value in read_json(VALUES_FILE, PaperValues).values}
 
 
 def paper_value(name: str, model: ModelConfig) -> PaperValue | None:

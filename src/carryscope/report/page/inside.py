@@ -5,6 +5,8 @@ In: the shelf of a run. Out: sections, one for each experiment that was made.
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.heads import HeadEffect, HeadsFinding
 from carryscope.dissection.rows import RowEffect, RowsFinding
@@ -96,22 +98,31 @@ def _row_table(shelf: Shelf, finding: RowsFinding) -> Table:
             f"P{a.row} {a.token}",
             loss(a.loss),
             loss(b.loss),
-            "important" if a.important else "not",
+            "important" if a.important else "not important",
             paper_cell(f"row.P{a.row}", shelf.config.model),
         ]
         for a, b in zip(zero, mean, strict=True)
     ]
     return Table(
         "row-table",
-        "Loss without each row",
+        "Loss without each row, in numbers",
         ["row", "set to zero", "set to its mean", "", "paper"],
-        rows,
+        _merged(rows),
         f"The residual stream after the last block, ablated at one row; {finding.questions:,} "
         f"questions, loss without ablation {loss(finding.clean_loss)}. Important: it rises by more "
         f"than {finding.threshold}. Paper: Tab. 4, zero ablation; rows 0 to 10 together.",
         frozenset({1, 2, 4}),
         frozenset({4}),
     )
+
+
+def _merged(rows: list[list[str]]) -> list[list[str]]:
+    """Rows that follow each other and say the same as one, as the paper has them."""
+    groups = [list(group) for _, group in groupby(rows, key=lambda row: row[1:])]
+    return [
+        group[0] if len(group) == 1 else [f"{group[0][0]} to {group[-1][0]}", *group[0][1:]]
+        for group in groups
+    ]
 
 
 def _pattern_table(shelf: Shelf, finding: RowsFinding) -> Table:

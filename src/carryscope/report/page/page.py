@@ -43,18 +43,16 @@ def report_page(
     sections = report_sections(shelf, explorer.html)
     views = [view for s in sections for picture in pictures(s.parts) for view in picture.views]
     style, scripts = _read("report.css") + explorer.css, [_read("report.js"), explorer.script]
-    return (
-        _environment(len(views), on_figure)
-        .from_string(_read("report.html"))
-        .render(
-            shelf=shelf,
-            model=shelf.config.model,
-            sections=sections,
-            style=style,
-            scripts=[script for script in scripts if script],
-            policy=content_policy(scripts, style),
-        )
+    template = _environment(len(views), on_figure).from_string(_read("report.html"))
+    page = template.render(
+        shelf=shelf,
+        model=shelf.config.model,
+        sections=sections,
+        style=style,
+        scripts=[script for script in scripts if script],
+        policy=content_policy(scripts, style),
     )
+    return page.lstrip()
 
 
 def content_policy(scripts: list[str], style: str) -> str:

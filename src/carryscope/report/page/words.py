@@ -5,23 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Protocol
 
+from carryscope.evidence import Mean, Share
 from carryscope.model.config import ModelConfig
 from carryscope.report.paper import paper_value
+from carryscope.verification.estimate import Rate
+from carryscope.verification.stratified import WeightedShare
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
-class Interval(Protocol):
-    """An estimate between two bounds: a `Share`, a `Rate`, a `WeightedShare`, a `Mean`."""
-
-    @property
-    def estimate(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
+Interval = Share | Rate | WeightedShare | Mean
+"""An estimate between two bounds."""
 
 
 def percent(share: float) -> str:
@@ -39,9 +34,13 @@ def percent(share: float) -> str:
 
 
 def with_interval(rate: Interval) -> str:
-    """A share and its interval, to as many digits as are known."""
+    """A share and its interval, to as many digits as are known; never "0 %" from a sample."""
     if rate.low == rate.high or math.isnan(rate.estimate):
         return percent(rate.estimate)
+    if rate.estimate == 0:
+        return f"none (below {percent(rate.high)})"
+    if rate.estimate == 1:
+        return f"all (above {percent(rate.low)})"
     return f"{rate.estimate:.{_known(rate)}%} ({between(rate)})"
 
 

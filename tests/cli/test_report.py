@@ -1,0 +1,79 @@
+"""`carryscope report`: where it writes, what it says, and how a bad call ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from carryscope.cli.main import run
+from carryscope.runs import SHIPPED
+from carryscope.training.loop import train
+from carryscope.training.presets import run_config
+
+
+@pytest.fixture(scope="module")
+def tiny_run(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("runs") / "tiny"
+    train(run_config("tiny", {"steps": 30, "d_model": 24}), directory)
+    return directory
+
+
+def test_the_report_stands_in_the_run_and_its_path_is_the_last_line(tiny_run, capsys):
+    assert run(["report", str(tiny_run)]) == 0
+    told = capsys.readouterr()
+    assert told.out == f"{tiny_run / 'report.html'}\n"
+    assert "report (6 figures)" in told.err
+    assert (tiny_run / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_report_can_be_written_elsewhere_and_its_path_read_by_machines(
+    tiny_run, tmp_path, capsys
+):
+    out = tmp_path / "deep" / "mine.html"
+    assert run(["report", str(tiny_run), "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"report": str(out), "figures": []}
+    assert out.exists()
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
+)
+def test_figures_for_a_paper_are_written_beside_it(ending, start, tiny_run, tmp_path, capsys):
+    out, figures = tmp_path / "report.html", tmp_path / "figures"
+    call = ["report", str(tiny_run), "--out", str(out), "--figures", str(figures)]
+    assert run([*call, "--format", ending]) == 0
+    told = capsys.readouterr()
+    written = {path.name for path in figures.iterdir()}
+    names = ("digits", "digits-linear", "framework", "learning", "learning-linear", "phases")
+    assert written == {f"{name}.{ending}" for name in names}
+    assert (figures / f"phases.{ending}").read_bytes().startswith(start)
+    assert told.out.splitlines()[-1] == str(out)
+    assert "No staircase: This figure needs a dissection" in told.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nowhere"], 2, "No run at nowhere"),
+        ([], 2, "RUN"),
+        ([str(SHIPPED), "--format", "jpg"], 2, "jpg"),
+    ],
+)
+def test_a_wrong_call_gets_one_clear_line(arguments, code, message, capsys):
+    assert run(["report", *arguments]) == code
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.startswith("carryscope: ")
+    assert told.count("\n") == 1
+
+
+def test_a_place_that_cannot_be_written_to_is_told_in_one_line(tiny_run, capsys):
+    assert run(["report", str(tiny_run), "--out", "/proc/report.html"]) == 1
+    assert "carryscope: Cannot write /proc/report.html" in capsys.readouterr().err
+
+
+def test_a_run_that_is_still_being_trained_is_told_so(tmp_path, capsys):
+    (tmp_path / "config.json").write_text((SHIPPED / "config.json").read_text())
+    assert run(["report", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
