@@ -232,11 +232,10 @@ def test_hovering_a_row_shows_what_heads_read_there_and_what_the_findings_say(sh
 def test_a_row_can_be_chosen_by_its_digit_and_taken_apart_below(shipped):
     shipped.page.locator(".answer").nth(4).click()
     assert shipped.part("row-title").inner_text() == "Row 15 reads “0” (A2) and writes A1"
-    take = shipped.page.get_by_role("button", name="Take away H0 at A2 → A1")
-    take.click()
+    shipped.page.get_by_role("button", name="Take away H0 at A2 → A1").click()
     assert shipped.removed == ["P15.L0.H0"]
-    assert take.inner_text() == "Put back"
-    assert take.evaluate("(button) => button === document.activeElement"), "the keyboard stays"
+    back = shipped.page.get_by_role("button", name="Put back H0 at A2 → A1").last
+    assert back.evaluate("(button) => button === document.activeElement"), "the keyboard stays"
     shipped.page.locator(".edge").first.click()
     assert len(shipped.removed) == 2
 

@@ -150,7 +150,7 @@ class HeadMap extends PartMap {
       name,
       `Attention of ${name}: rows downwards, what they read across`,
     );
-    setAttribute(this.title, "aria-label", `Take away head ${head} at every row`);
+    setAttribute(this.title, "aria-label", `H${head}: take this head away at every row`);
     this.head = head;
     this.tokens = layout.allRows.map((p) =>
       element("span", { role: "columnheader", title: layout.positionNames[p] }),
@@ -159,7 +159,7 @@ class HeadMap extends PartMap {
       element(
         "div",
         { class: "line tokens", role: "row" },
-        element("span", { role: "columnheader" }),
+        element("span", { role: "gridcell" }),
         ...this.tokens,
       ),
     );
@@ -169,16 +169,10 @@ class HeadMap extends PartMap {
   headLine(row) {
     const { layer, layout } = this.view;
     const at = { layer, head: this.head, row };
-    const first = element(
-      "button",
-      {
-        type: "button",
-        role: "rowheader",
-        "data-name": partName({ kind: "head", ...at }),
-        "aria-label": `Head ${this.head} at row ${layout.rowNames[row]}`,
-      },
-      layout.rowNames[row],
-    );
+    const name = partName({ kind: "head", ...at });
+    const label = `Head ${this.head} at row ${layout.rowNames[row]}`;
+    const properties = { role: "rowheader", "data-name": name, "aria-label": label };
+    const first = element("span", properties, layout.rowNames[row]);
     const cells = layout.allRows.slice(0, row + 1).map((key) =>
       element("span", {
         class: "cell",
@@ -221,10 +215,10 @@ class RestMap extends PartMap {
       mlp ? partName({ kind: "mlp", layer, row: null }) : null,
       "The MLP and the whole row, for each row",
     );
-    if (mlp) setAttribute(this.title, "aria-label", "Take away the MLP at every row");
+    if (mlp) setAttribute(this.title, "aria-label", "MLP: take it away at every row");
     this.grid.classList.add("rest");
     const heads = ["", ...(mlp ? ["MLP"] : []), "whole"].map((text) =>
-      element("span", { role: "columnheader" }, text),
+      element("span", { role: text ? "columnheader" : "gridcell" }, text),
     );
     this.grid.append(element("div", { class: "line tokens", role: "row" }, ...heads));
     for (const row of view.rows) this.restLine(row, mlp, sayings);
@@ -233,22 +227,21 @@ class RestMap extends PartMap {
   restLine(row, mlp, sayings) {
     const { layer, layout } = this.view;
     const words = layout.rowNames[row];
-    const button = (kind, text, label) =>
-      element(
-        "button",
-        {
-          type: "button",
-          class: "node",
-          role: "gridcell",
-          "data-name": partName({ kind, layer, row }),
-          "aria-label": `${label} at row ${words}`,
-        },
-        text,
-      );
+    const cell = (kind, text, label) => {
+      const name = partName({ kind, layer, row });
+      const spoken = `${text}: ${label} at row ${words}`;
+      const properties = {
+        class: "node",
+        role: "gridcell",
+        "data-name": name,
+        "aria-label": spoken,
+      };
+      return element("span", properties, text);
+    };
     const node = partName({ kind: "mlp", layer, row });
     const carries = sayings.carries[node] ?? "MLP";
-    const parts = mlp ? [button("mlp", carries, "The MLP")] : [];
-    parts.push(button("row", "row", "All that stands"));
+    const parts = mlp ? [cell("mlp", carries, "the MLP")] : [];
+    parts.push(cell("row", "row", "all that stands"));
     this.line(row, element("span", { role: "rowheader" }, words), parts);
   }
 }

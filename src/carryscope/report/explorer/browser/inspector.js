@@ -91,21 +91,16 @@ class Inspector {
   edge(part, share) {
     const name = partName(part);
     const off = this.store.state.off.includes(name);
-    const label = `${off ? "Put back" : "Cut"} ${partWords(part, this.layout)}`;
-    const toggle = () => this.store.toggle(name);
     const shown = `${this.layout.positionNames[part.key]} ${off ? "cut" : percent(share)}`;
-    return element(
-      "button",
-      {
-        type: "button",
-        class: "edge",
-        "data-name": name,
-        "aria-pressed": String(off),
-        "aria-label": `${label}, ${percent(share)}`,
-        onclick: toggle,
-      },
-      shown,
-    );
+    const properties = {
+      type: "button",
+      class: "edge",
+      "data-name": name,
+      "data-off": off,
+      "aria-label": `${shown}: ${off ? "put back" : "cut"} ${partWords(part, this.layout)}`,
+      onclick: () => this.store.toggle(name),
+    };
+    return element("button", properties, shown);
   }
 
   part(part, title, reads, otherwise = "") {
@@ -133,14 +128,15 @@ class Inspector {
 
   toggle(part, off) {
     const name = partName(part);
+    const shown = off ? "Put back" : "Take away";
     const properties = {
       type: "button",
       class: "toggle",
       "data-name": name,
-      "aria-pressed": String(off),
-      "aria-label": `Take away ${partWords(part, this.layout)}`,
+      "data-off": off,
+      "aria-label": `${shown} ${partWords(part, this.layout)}`,
       onclick: () => this.store.toggle(name),
     };
-    return element("button", properties, off ? "Put back" : "Take away");
+    return element("button", properties, shown);
   }
 }

@@ -18,11 +18,10 @@ class SumView {
       this.store.change({ question });
       this.settled();
     };
-    const words = `${label}: ${sum}, ${about}`;
     const shown = [element("b", {}, label), element("span", {}, sum)];
     return element(
       "button",
-      { type: "button", title: about, "aria-label": words, "data-sum": sum, onclick: pick },
+      { type: "button", title: about, "data-sum": sum, onclick: pick },
       ...shown,
     );
   }
