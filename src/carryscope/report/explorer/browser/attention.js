@@ -54,7 +54,7 @@ class PartMap {
     this.grid.addEventListener("focusout", () => view.preview(null));
   }
 
-  // A line of the map: the row's own button, then its cells, each with the name of its part.
+  // A line of the map: its name, then its cells; each has the name of the part it takes away.
   line(row, first, cells) {
     const all = [first, ...cells];
     all.forEach((cell, column) => {
@@ -69,7 +69,7 @@ class PartMap {
   place(target) {
     const line = target.closest(".line[data-row]");
     const cell = target.closest("[data-name]");
-    return line && { row: Number(line.dataset.row), name: cell?.dataset.name ?? null, map: this };
+    return line && { row: Number(line.dataset.row), name: cell?.dataset.name ?? null };
   }
 
   act(target) {
@@ -79,7 +79,7 @@ class PartMap {
     this.view.store.look(this.answerRow(this.place(cell).row));
   }
 
-  // Only answer rows have something to say below; rows of the question show at hand.
+  // An answer row stays chosen; a row of the question is shown only while one points at it.
   answerRow(row) {
     return row >= this.view.layout.firstRow ? row : this.view.store.state.row;
   }

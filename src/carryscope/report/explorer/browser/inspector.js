@@ -2,6 +2,9 @@
 
 const TOKENS_SHOWN = 3;
 
+// A head reads a column if its two digits get more than half of the attention, as in Python.
+const READS = 0.5;
+
 class Inspector {
   constructor(root, store, { layout, sayings }) {
     Object.assign(this, { store, layout, sayings });
@@ -73,19 +76,27 @@ class Inspector {
   }
 
   head(result, layer, head, row) {
-    const { layout } = this;
     const pattern = result.machine.patternAt(layer, head, row);
     const most = [...pattern.keys()].sort((a, b) => pattern[b] - pattern[a]).slice(0, TOKENS_SHOWN);
-    const cut = result.state.off.map((name) => parsePart(name, layout));
-    const gone = cut.filter(
-      (part) =>
-        part.kind === "edge" && part.layer === layer && part.head === head && part.row === row,
-    );
-    const keys = [...new Set([...most, ...gone.map((part) => part.key)])].sort((a, b) => a - b);
-    const reads = keys.map((key) =>
-      this.edge({ kind: "edge", layer, head, row, key }, pattern[key]),
-    );
-    return this.part({ kind: "head", layer, head, row }, `H${head}`, reads);
+    const cut = result.state.off
+      .map((name) => parsePart(name, this.layout))
+      .filter((part) => part.kind === "edge" && part.row === row)
+      .filter((part) => part.layer === layer && part.head === head);
+    const keys = [...new Set([...most, ...cut.map((part) => part.key)])].sort((a, b) => a - b);
+    const at = { layer, head, row };
+    const edges = keys.map((key) => this.edge({ kind: "edge", ...at, key }, pattern[key]));
+    const column = element("span", { class: "column" }, this.columnRead(pattern));
+    return this.part({ kind: "head", ...at }, `H${head}`, [column, ...edges]);
+  }
+
+  // The column that gets most of the attention, in words.
+  columnRead(pattern) {
+    const { digits } = this.layout;
+    const share = (i) => (pattern[digits - 1 - i] ?? 0) + (pattern[2 * digits - i] ?? 0);
+    const shares = Array.from({ length: digits }, (_, i) => share(i));
+    const top = highest(shares);
+    if (shares[top] <= READS) return "reads no one column";
+    return `reads column ${top}: ${percent(shares[top])}`;
   }
 
   edge(part, share) {
