@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from carryscope.cli.main import run
+from carryscope.report.catalogue import FIGURES
 from carryscope.runs import SHIPPED
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
@@ -65,6 +66,13 @@ def test_a_wrong_call_gets_one_clear_line(arguments, code, message, capsys):
     assert message in told
     assert told.startswith("carryscope: ")
     assert told.count("\n") == 1
+
+
+def test_help_names_every_figure(capsys):
+    assert run(["figures", "--help"]) == 0
+    told = capsys.readouterr().out.replace("\n", " ").replace("│", " ")
+    words = set(" ".join(told.split()).replace(",", " ").replace(".", " ").split())
+    assert set(FIGURES) <= words
 
 
 def test_a_place_that_cannot_be_written_to_is_told_in_one_line(tiny_run, capsys):

@@ -6,7 +6,7 @@ import pytest
 from report.page.shelves import replaced, shipped_shelf, untrained_shelf
 
 from carryscope.evidence import Share
-from carryscope.report.page.algorithm import algorithm_found, algorithm_sentences
+from carryscope.report.page.algorithm import algorithm_sentences, algorithm_title
 from carryscope.report.page.how import how_section
 from carryscope.report.page.parts import Sentences
 from carryscope.report.shelf import Shelf
@@ -21,14 +21,15 @@ def test_the_shipped_model_gets_five_sentences():
     reads, carries, combines, follows, ends = algorithm_sentences(shipped_shelf())
     assert "H0 reads the digit's own column" in reads
     assert "H2 reads the column two below" in reads
-    assert "H0 carries the base sum (BA) of its own column for A4 to A0" in carries
-    assert "H1 carries the state" in carries
+    assert "H0 the base sum (BA) of the digit's own column, for A4 to A0" in carries
+    assert "H1 whether the column one below makes a carry, passes one on or neither" in carries
+    assert "H2 whether the column two below makes a carry (MC1), for A3 and A2" in carries
     assert "the digit stays in 98.5% of swaps" in combines
-    assert "A5 through two nines" in follows
+    assert "through two nines by A5 and through one nine by A4 and A3" in follows
     assert "A4 goes by the digit just written" in follows
     assert ends == (
-        "That is where it ends: from two nines below on digits go wrong, worst A3 above two nines "
-        "(carrying), in 52%."
+        "There it ends: with two nines below or more, digits go wrong, the worst, A3 above two "
+        "nines (carrying), in 52% of such questions."
     )
 
 
@@ -48,7 +49,7 @@ def test_a_head_without_a_staircase_is_told_to_have_none():
     heads = [replaced(h, role=None) if h.head == 1 else h for h in attention.heads]
     first = told(shelf, attention=replaced(attention, heads=heads))[0]
     assert "H1 reads" not in first
-    assert "H1 read no one column" in first
+    assert "; H1: no one column" in first
 
 
 def test_purposes_that_are_not_found_are_not_told():
@@ -74,7 +75,10 @@ def test_a_deeper_reach_and_a_blind_one_are_told():
     shelf = shipped_shelf()
     first = shelf.dissection.first_digits
     deep = [replaced(rule, reach=4, reads_token=False) for rule in first.rules]
-    assert "A3 through three nines" in told(shelf, first_digits=replaced(first, rules=deep))[3]
+    assert (
+        "through three nines by A5, A4 and A3"
+        in told(shelf, first_digits=replaced(first, rules=deep))[3]
+    )
     blind = [replaced(rule, reach=0, reads_token=False) for rule in first.rules]
     assert "No carry is followed" in told(shelf, first_digits=replaced(first, rules=blind))[3]
 
@@ -97,7 +101,6 @@ def test_of_an_untrained_model_nothing_is_claimed():
     assert combines.startswith("The MLP does not look its answer up")
     assert follows.startswith("No carry is followed")
     assert ends.startswith("It does not add")
-    assert not algorithm_found(shelf.dissection)
     part = next(p for p in how_section(shelf).parts if isinstance(p, Sentences))
     assert part.title == "No algorithm was found"
 
@@ -105,6 +108,14 @@ def test_of_an_untrained_model_nothing_is_claimed():
 @pytest.mark.parametrize("part", ["attention", "subtasks", "mlp", "first_digits"])
 def test_what_was_not_studied_is_not_told(part):
     assert len(told(shipped_shelf(), **{part: None})) == 4
+
+
+def test_an_algorithm_is_called_one_only_if_heads_and_their_work_were_found():
+    found = shipped_shelf().dissection
+    assert algorithm_title(found) == "The algorithm"
+    assert algorithm_title(replaced(found, subtasks=None)) == "What is known so far"
+    nothing = replaced(found.subtasks, purposes=[])
+    assert algorithm_title(replaced(found, subtasks=nothing)) == "No algorithm was found"
 
 
 def test_with_no_findings_at_all_there_are_no_sentences():

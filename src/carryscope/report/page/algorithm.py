@@ -7,7 +7,7 @@ sentence says so; where it was not looked for, there is none.
 
 from __future__ import annotations
 
-from carryscope.dissection.attention import AttentionFinding, HeadRole, role_name
+from carryscope.dissection.attention import AttentionFinding, role_name
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.first_digits import FirstDigitsFinding, Rule
 from carryscope.dissection.keys import KeyTest
@@ -20,24 +20,23 @@ from carryscope.verification.risk_finding import CaseRisk, RiskFinding
 from carryscope.verification.risk_verdict import UNSAFE
 
 CARRIED = {
-    "BA": "the base sum (BA)",
-    "MC1": "whether a carry is made (MC1)",
-    "MS9": "whether the sum is 9 (MS9)",
-    "state": "the state (carry made, passed on or neither)",
-    "carry_in": "the carry that arrives",
+    "BA": "the base sum (BA) of {column}",
+    "MC1": "whether {column} makes a carry (MC1)",
+    "MS9": "whether {column} sums to 9 (MS9)",
+    "state": "whether {column} makes a carry, passes one on or neither (its state)",
+    "carry_in": "the carry that arrives at {column}",
     "digit": "the finished digit",
 }
 """What a part can carry, in words."""
 
-MOST_TOLD = 4
-"""Kinds of work told of in one sentence; the purpose map has them all."""
 
-
-def algorithm_found(dissection: Dissection | None) -> bool:
-    """Whether there is something to call an algorithm: heads that step, and work they do."""
+def algorithm_title(dissection: Dissection | None) -> str:
+    """What to call the sentences: an algorithm takes heads that step, and work that they do."""
     if dissection is None or dissection.attention is None or dissection.subtasks is None:
-        return False
-    return dissection.attention.staircase == "present" and bool(dissection.subtasks.purposes)
+        return "What is known so far"
+    stepping = dissection.attention.staircase == "present"
+    found = stepping and bool(dissection.subtasks.purposes)
+    return "The algorithm" if found else "No algorithm was found"
 
 
 def algorithm_sentences(shelf: Shelf) -> list[str]:
@@ -59,36 +58,33 @@ def _reads(finding: AttentionFinding, layers: int) -> str:
             'There is no staircase: from "=" on no head reads one pair of digits after the other, '
             "so where the heads look does not explain the answers."
         )
-    told = [f"{head_name(h.layer, h.head, layers)} {_column(h)}" for h in stepping]
+    told = [f"{head_name(h.layer, h.head, layers)} reads {_column(h.offset)}" for h in stepping]
     rest = [head_name(h.layer, h.head, layers) for h in finding.heads if h.role is None]
-    without = f"; {listed(rest)} read no one column" if rest else ""
+    without = f"; {listed(rest)}: no one column" if rest else ""
     return (
-        'From "=" on every row writes one digit, and to write it '
-        f"{listed(told)}; row by row they step one column to the right{without}."
+        f'From "=" on every row writes one digit: to write it {listed(told)}, and from row to row '
+        f"they step one column to the right{without}."
     )
 
 
-def _column(head: HeadRole) -> str:
-    if head.offset == 0:
-        return "reads the digit's own column"
-    return f"reads the column {role_name(head.offset)}"
+def _column(below: int) -> str:
+    return "the digit's own column" if below == 0 else f"the column {role_name(below)}"
 
 
 def _carries(finding: SubtasksFinding, layers: int) -> str:
-    jobs: dict[tuple[str, str, str], list[str]] = {}
+    jobs: dict[str, dict[str, list[str]]] = {}
     for p in finding.purposes:
         if p.heads:
-            key = (_heads(p, layers), CARRIED.get(p.kind, p.kind), _place(p))
-            jobs.setdefault(key, []).append(p.digit)
+            work = CARRIED[p.kind].format(column=_place(p)) if p.kind in CARRIED else p.kind
+            jobs.setdefault(_heads(p, layers), {}).setdefault(work, []).append(p.digit)
     if not jobs:
         return "No head was found to carry any sub-task of addition."
-    commonest = sorted(jobs.items(), key=lambda job: (-len(job[1]), job[0]))[:MOST_TOLD]
-    told = [
-        f"{heads} carries {what} {place} for {spanned(digits)}"
-        for (heads, what, place), digits in sorted(commonest)
-    ]
-    more = ", to name what is commonest" if len(jobs) > len(commonest) else ""
-    return f"Exchanged between questions, {'; '.join(told)}{more}."
+    told = []
+    for heads, works in sorted(jobs.items()):
+        work, digits = max(works.items(), key=lambda item: len(item[1]))
+        told.append(f"{heads} {work}, for {spanned(digits)}")
+    mostly = "mostly " if any(len(works) > 1 for works in jobs.values()) else ""
+    return f"Exchanging heads between questions shows what they {mostly}carry: {'; '.join(told)}."
 
 
 def _heads(purpose: Purpose, layers: int) -> str:
@@ -97,10 +93,7 @@ def _heads(purpose: Purpose, layers: int) -> str:
 
 def _place(purpose: Purpose) -> str:
     digit = place_of(purpose.digit)
-    if digit is None:
-        return f"of column {purpose.column}"
-    below = digit - purpose.column
-    return "of its own column" if below == 0 else f"of the column {role_name(below)}"
+    return f"column {purpose.column}" if digit is None else _column(digit - purpose.column)
 
 
 def _combines(found: Dissection) -> str:
@@ -115,10 +108,10 @@ def _combines(found: Dissection) -> str:
             "of swaps only."
         )
     return (
-        "The MLP turns what the heads bring into the digit as if it looked it up by a key of base "
-        "sum, state one below and carry two below: exchanged for another question's with the same "
-        f"key the digit stays in {percent(kept.estimate)} of swaps, with another key it follows "
-        f"in {percent(follows.estimate)}{_weakest(tests)}."
+        "The MLP makes the digit of this as if by a table with the keys base sum, state one below "
+        "and carry two below: with the attention output of another question of the same key the "
+        f"digit stays in {percent(kept.estimate)} of swaps, with that of another key it turns "
+        f"into that key's digit in {percent(follows.estimate)}{_weakest(tests)}."
     )
 
 
@@ -136,9 +129,12 @@ def _follows(finding: FirstDigitsFinding) -> str:
     if not reaching:
         names = listed([rule.digit for rule in finding.rules])
         return f"No carry is followed: {names} do not change with the columns below them."
-    told = [f"{rule.digit} through {counted(rule.reach - 1, 'nine')}" for rule in reaching]
+    depths: dict[int, list[str]] = {}
+    for rule in reaching:
+        depths.setdefault(rule.reach - 1, []).append(rule.digit)
+    told = [f"through {counted(n, 'nine')} by {listed(by)}" for n, by in depths.items()]
     token = [rule for rule in finding.rules if rule.reads_token]
-    return f"A carry is surely followed by {listed(told)}{''.join(map(_token, token))}."
+    return f"A carry is surely followed {listed(told)}{''.join(map(_token, token))}."
 
 
 def _token(rule: Rule) -> str:
@@ -160,8 +156,8 @@ def _ends(finding: RiskFinding) -> str:
             f"and the worst, {_above(worst)}, in {percent(worst.wrong.estimate)}."
         )
     return (
-        f"That is where it ends: from {counted(least, 'nine')} below on digits go wrong, worst "
-        f"{_above(worst)}, in {percent(worst.wrong.estimate)}."
+        f"There it ends: with {counted(least, 'nine')} below or more, digits go wrong, the worst, "
+        f"{_above(worst)}, in {percent(worst.wrong.estimate)} of such questions."
     )
 
 

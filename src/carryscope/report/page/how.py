@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 
 from carryscope.report.catalogue import figure
-from carryscope.report.page.algorithm import algorithm_found, algorithm_sentences
+from carryscope.report.page.algorithm import algorithm_sentences, algorithm_title
 from carryscope.report.page.parts import Facts, Folded, Missing, Part, Picture, Section, Sentences
 from carryscope.report.shelf import Shelf
 
@@ -39,7 +39,6 @@ def how_section(shelf: Shelf) -> Section:
         parts.append(Missing("What each head reads and carries", command, why))
     sentences = algorithm_sentences(shelf)
     if sentences:
-        title = "The algorithm" if algorithm_found(found) else "No algorithm was found"
-        parts.append(Sentences(title, sentences))
+        parts.append(Sentences(algorithm_title(found), sentences))
     parts.append(Folded("The words", [Facts(WORDS)]))
     return Section("how", "How it adds", "How it adds", parts)

@@ -32,7 +32,8 @@ def headline(shelf: Shelf) -> str:
         return _from_risk(shelf.risk)
     if shelf.training is not None:
         right = shelf.training.uniform_correct
-        return f"Right in {percent(right.estimate)} of a plain test; where it fails is not known"
+        tested = f"{right.count:,} of {right.of:,} uniform questions"
+        return f"Right in {tested}; where it fails is not known"
     return "Nobody has measured yet how often it is right"
 
 
@@ -61,7 +62,7 @@ def _judgement(shelf: Shelf) -> str:
     right, exam = shelf.training.uniform_correct, shelf.training.curated_correct
     told = [f"{name} {share.count} of {share.of}" for name, share in exam.items()]
     return (
-        f"Of {right.of:,} fresh uniform questions {percent(right.estimate)} got the right answer "
+        f"Of {right.of:,} fresh uniform questions {right.count:,} got the right answer "
         f"({between(right)}, 95 % confidence, free-running). Hard questions are rare among those: "
         f"of the curated ones it got right {listed(told)}. Whether it is safe to use, and on what "
         "not, is not known until its risk is measured."
@@ -87,7 +88,8 @@ def _right(shelf: Shelf) -> list[Number]:
     if shelf.training is not None:
         right = shelf.training.uniform_correct
         detail = f"{between(right)}, {right.of:,} questions asked"
-        return [Number(percent(right.estimate), "of uniform questions right", detail)]
+        value = percent(right.estimate) if right.count else "none"
+        return [Number(value, "of uniform questions right", detail)]
     return []
 
 
