@@ -38,6 +38,9 @@ LEARNT = [f"{name} learnt" for name in CURVES]
 PHASES = {"1 memorisation": "#f7f7f7", "2 discovery": "#a6cee3", "3 clean-up": "#deebf7"}
 """The paper's three phases, each with a shade that can be told from its neighbour's."""
 
+POINTED = 7
+"""Width of what one points at to read a step, in pixels: no gap between a hundred steps."""
+
 SIDE_BY_SIDE = 3
 
 Losses = Sequence[float | None]
@@ -203,7 +206,7 @@ def _pointed(story: TrainingStory, curves: Mapping[str, Losses], x: alt.X) -> al
         here = {name: losses[i] for name, losses in curves.items()}
         told = ", ".join(f"{name} {loss:.4f}" for name, loss in here.items() if loss is not None)
         records.append({"step": step, **here, TIP: f"step {step:,}: {told}"})
-    rules = alt.Chart(data(records)).mark_rule(strokeWidth=5, opacity=0)
+    rules = alt.Chart(data(records)).mark_rule(strokeWidth=POINTED, opacity=0)
     drawn: alt.Chart = rules.encode(x=x, description=SAYS)
     return drawn
 

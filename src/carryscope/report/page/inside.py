@@ -10,6 +10,7 @@ from itertools import groupby
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.heads import HeadEffect, HeadsFinding
 from carryscope.dissection.rows import RowEffect, RowsFinding
+from carryscope.evidence import Share
 from carryscope.report.catalogue import figure
 from carryscope.report.drawing import head_titles
 from carryscope.report.page.parts import Folded, Note, Part, Picture, Section, Table, Text
@@ -154,7 +155,7 @@ def heads_section(shelf: Shelf) -> Section | None:
         return None
     model = shelf.config.model
     beside = [
-        ("with all heads", "head.none.text"),
+        ("With all heads", "head.none.text"),
         ("without the base-add head", "head.base-add"),
         ("the same in its text", "head.base-add.text"),
         ("without one of the others", "head.others"),
@@ -185,10 +186,7 @@ def _head_table(finding: HeadsFinding, titles: dict[tuple[int, int], str]) -> Ta
     rows = [
         [
             name,
-            *(
-                f"{of[kind].loss.estimate:.4f}, {percent(of[kind].correct.estimate)}"
-                for kind in kinds
-            ),
+            *(f"{of[kind].loss.estimate:.4f}, {_right(of[kind].correct)}" for kind in kinds),
         ]
         for name, of in by_head.items()
     ]
@@ -201,6 +199,10 @@ def _head_table(finding: HeadsFinding, titles: dict[tuple[int, int], str]) -> Ta
         "The figure has the intervals.",
         frozenset(range(1, len(kinds) + 1)),
     )
+
+
+def _right(share: Share) -> str:
+    return percent(share.estimate) if share.count else "none"
 
 
 def _class_table(shelf: Shelf, finding: HeadsFinding) -> Table:

@@ -25,6 +25,9 @@ from carryscope.report.shelf import Shelf
 
 REPORT_FILE = "report.html"
 
+STYLES = ("frame", "parts", "figures", "paper")
+"""The page's style sheets, in the order in which they are joined; later ones have the last word."""
+
 _FILES = resources.files(__package__) / "browser"
 
 
@@ -42,7 +45,8 @@ def report_page(
     explorer = explorer_parts(model, shelf.name, shelf.dissection) if model else nothing
     sections = report_sections(shelf, explorer.html)
     views = [view for s in sections for picture in pictures(s.parts) for view in picture.views]
-    style, scripts = _read("report.css") + explorer.css, [_read("report.js"), explorer.script]
+    style = "".join(_read(f"{name}.css") for name in STYLES) + explorer.css
+    scripts = [_read("report.js"), explorer.script]
     template = _environment(len(views), on_figure).from_string(_read("report.html"))
     page = template.render(
         shelf=shelf,
