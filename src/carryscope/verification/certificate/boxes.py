@@ -88,6 +88,8 @@ class NodeFacts:
     def __init__(self, tree: ColumnTree) -> None:
         has = np.array([[np.any(SUMS[row] == s) for s in range(19)] for row in tree.members])
         self.one_sum = has.sum(1) == 1
+        self.one_residue = (has[:, :10] | np.pad(has[:, 10:], ((0, 0), (0, 1)))).sum(1) == 1
+        """Whether all sums have the same last digit."""
         self.state = np.where(has[:, 9], 1, np.where(has[:, 10:].any(1), 2, 0))
         self.one_state = has[:, :9].any(1).astype(int) + has[:, 9] + has[:, 10:].any(1) == 1
         self.carries = np.stack([_carries_out(has, arriving) for arriving in (0, 1)])
@@ -177,10 +179,12 @@ class RowSpace:
         chosen = np.full(len(boxes), UNKNOWN)
         if self.row.digit is None:
             return chosen
-        for c in (self.row.digit, self.row.digit + 1):
-            if c < self.columns and (c == self.row.digit or self.row.query_digit is not None):
-                unsettled = ~self.facts[c].one_sum[boxes[:, c]]
-                chosen = np.where((chosen == UNKNOWN) & unsettled, c, chosen)
+        own, query = self.row.digit, self.row.query_digit
+        if own < self.columns:
+            chosen = np.where(self.facts[own].one_sum[boxes[:, own]], chosen, own)
+        if query is not None and query < self.columns:
+            settled = self.facts[query].one_residue[boxes[:, query]]
+            chosen = np.where((chosen == UNKNOWN) & ~settled, query, chosen)
         passed_on = np.ones(len(boxes), dtype=bool)
         for c in reversed(range(self.row.digit)):
             facts, nodes = self.facts[c], boxes[:, c]

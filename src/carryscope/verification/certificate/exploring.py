@@ -48,7 +48,7 @@ def judge(
     target = torch.from_numpy(space.targets(digits))
     ranges = Ranges.of(tables, tables.sets(boxes, digits))
     neurons = Neurons.of(tables, ranges)
-    elements = Elements(tables, neurons.which)
+    elements = Elements(tables, ranges, neurons.which)
     best = neurons.logits.argmax(1)
     right = best == target
     everyone = torch.arange(len(boxes))

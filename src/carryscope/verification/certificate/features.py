@@ -1,4 +1,4 @@
-"""A one-layer model as tables of float64, and how far they may be off.
+"""A one-layer model as tables, and how far they may be off.
 
 In: a model. Out: `Features`. The residual stream x of a row after attention is
 
@@ -14,6 +14,9 @@ subtract the mean. With sigma and sigma_f their two scales, and z_i = x . V_i + 
           + sigma sigma_f (offset_c - offset_r)
 
 since relu(z / sigma) = relu(z) / sigma. docs/certificate.md derives it all, rounding included.
+
+Tables are computed in float64 and kept in float32, which is twice as fast to work with; what
+rounding can then cost is bounded through the *reach* of each feature.
 """
 
 from __future__ import annotations
@@ -29,6 +32,9 @@ from carryscope.model.config import ModelConfig
 from carryscope.model.tables import FirstLayerTables
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Block, Transformer
 
+UNIT = 2.0**-24
+"""Half the distance from 1 to the next float32: the relative error of one operation."""
+
 
 @dataclass(frozen=True, eq=False)
 class Features:
@@ -37,21 +43,24 @@ class Features:
     config: ModelConfig
     query: Float[Tensor, "position token head d_head"]
     key: Float[Tensor, "position token head d_head"]
+    """In float64, as attention weights are: they are exponentials."""
     written: Float[Tensor, "position token head feature"]
     embedded: Float[Tensor, "position token feature"]
     norms: Float[Tensor, " feature"]
     """The length of each feature's vector."""
+    reach: Float[Tensor, " feature"]
+    """The largest absolute value of each feature: of e, plus the largest of every head."""
     beta: Float[Tensor, " d_mlp"]
     """What LayerNorm's bias and the neuron's own add to its input."""
-    to_tokens: Float[Tensor, "d_mlp token"]
+    to_tokens: Float[Tensor, "token d_mlp"]
     """A: what each neuron adds to each token's logit."""
     to_stream: Float[Tensor, "d_mlp d_model"]
     """What each neuron adds to the residual stream."""
+    to_stream_norms: Float[Tensor, " d_mlp"]
     out_bias: Float[Tensor, " d_model"]
     out_bias_tokens: Float[Tensor, " token"]
     offset: Float[Tensor, " token"]
     """What the last LayerNorm's bias and the unembedding's add to each logit."""
-    rounding: float = 1e-9
     epsilon: float = LAYER_NORM_EPSILON
 
     @classmethod
@@ -84,8 +93,8 @@ def check_supported(config: ModelConfig) -> None:
     """Refuse a model whose answers cannot be bounded here."""
     if config.layers != 1:
         raise CallError(
-            f"A certificate is for models of 1 layer: in the second one keys and values depend "
-            f"on the whole question. Got {config.layers} layers. `carryscope risk` takes any."
+            f"A certificate is for models of 1 layer: in a second one keys and values depend on "
+            f"the whole question. Got {config.layers} layers. `carryscope risk` takes any model."
         )
 
 
@@ -103,19 +112,24 @@ def _features(model: Transformer) -> Features:
     g = _centred(model.ln_final.w * model.unembed.W_U.T)
     into, beta, out, out_bias = _mlp(block, model.config)
     read_off = torch.cat([into, torch.eye(len(out_bias), dtype=torch.float64), g])
+    written, embedded = _centred(tables.written), _centred(tables.embedded + block.attn.b_O)
+    written, embedded = written @ read_off.T, embedded @ read_off.T
+    reach = embedded.abs().amax((0, 1)) + written.abs().amax((0, 1)).sum(0)
     return Features(
         config=model.config,
         query=tables.query,
         key=tables.key,
-        written=_centred(tables.written) @ read_off.T,
-        embedded=_centred(tables.embedded + block.attn.b_O) @ read_off.T,
-        norms=read_off.norm(dim=1),
-        beta=beta,
-        to_tokens=out @ g.T,
-        to_stream=out,
-        out_bias=out_bias,
-        out_bias_tokens=out_bias @ g.T,
-        offset=model.ln_final.b @ model.unembed.W_U + model.unembed.b_U,
+        written=written.float(),
+        embedded=embedded.float(),
+        norms=read_off.norm(dim=1).float(),
+        reach=reach.float(),
+        beta=beta.float(),
+        to_tokens=(g @ out.T).float(),
+        to_stream=out.float(),
+        to_stream_norms=out.norm(dim=1).float(),
+        out_bias=out_bias.float(),
+        out_bias_tokens=(out_bias @ g.T).float(),
+        offset=(model.ln_final.b @ model.unembed.W_U + model.unembed.b_U).float(),
     )
 
 

@@ -23,16 +23,22 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from carryscope.verification.certificate.features import UNIT
 from carryscope.verification.certificate.row_tables import RowTables
 
-NEGLIGIBLE = 0.004
+NEGLIGIBLE = 0.001
 """A slot that moves the stream by less than this share of its length is bounded by norms
 alone, not feature by feature. Speed only: both are sound."""
 
 
+FUZZ = 128
+"""More roundings than lie between the tables and any feature of a box, one after the other: two
+for each of at most forty slots, and a few more."""
+
+
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """How the attention of each head is shared out in each box."""
+    """How the attention of each head is shared out in each box; weights are in float64."""
 
     sets: Int[Tensor, "box slot"]
     free: Bool[Tensor, "box slot"]
@@ -45,10 +51,11 @@ class Shares:
     most: Float[Tensor, "box slot head"]
     """The slot's share: its middle, half its range, its largest value; 0 if not free."""
     known_part: Float[Tensor, "box slot head"]
-    """The weight of each slot with a single element; 0 if free."""
-    known_weight: Float[Tensor, "box head"]
-    known_value: Float[Tensor, "box head feature"]
-    """Weight and v of the fixed tokens and all slots with a single element, taken together."""
+    """The part of each slot with a single element in all that is known; 0 if free."""
+    fixed_part: Float[Tensor, "box head"]
+    """The part of the tokens that never change in all that is known."""
+    known_value: Float[Tensor, "head box feature"]
+    """v of all that is known: of those tokens and all slots with a single element."""
     known_least: Float[Tensor, "box head"]
     known_most: Float[Tensor, "box head"]
 
@@ -63,24 +70,30 @@ class Shares:
         others_most = _sum_of_others(most) + tables.fixed_weight
         alpha_least = least / (least + others_most) * free[..., None]
         alpha_most = most / (most + others_least) * free[..., None]
-        part = least * ~free[..., None]
-        known = tables.fixed_weight + part.sum(1)
+        single = least * ~free[..., None]
+        known = tables.fixed_weight + single.sum(1)
         rest_least = (least * free[..., None]).sum(1)
         rest_most = (most * free[..., None]).sum(1)
+        part, fixed = (single / known[:, None]).float(), (tables.fixed_weight / known).float()
         return cls(
             sets=sets,
             free=free,
             others_least=others_least,
             others_most=others_most,
-            middle=(alpha_least + alpha_most) / 2,
-            half=(alpha_most - alpha_least) / 2,
-            most=alpha_most,
+            middle=((alpha_least + alpha_most) / 2).float(),
+            half=((alpha_most - alpha_least) / 2).float(),
+            most=alpha_most.float(),
             known_part=part,
-            known_weight=known,
-            known_value=_known_value(tables, sets, part, free) / known[..., None],
-            known_least=known / (known + rest_most),
-            known_most=known / (known + rest_least),
+            fixed_part=fixed,
+            known_value=_known_value(tables, sets, part, fixed, free),
+            known_least=(known / (known + rest_most)).float(),
+            known_most=(known / (known + rest_least)).float(),
         )
+
+    @property
+    def most_in_all(self) -> Float[Tensor, " box"]:
+        """The largest sum of shares of a head, each at its largest: 1 if nothing were free."""
+        return (self.known_most + self.most.sum(1)).amax(1)
 
 
 def _sum_of_others(weight: Float[Tensor, "box slot head"]) -> Float[Tensor, "box slot head"]:
@@ -94,14 +107,20 @@ def _sum_of_others(weight: Float[Tensor, "box slot head"]) -> Float[Tensor, "box
 
 
 def _known_value(
-    tables: RowTables, sets: Tensor, part: Float[Tensor, "box slot head"], free: Tensor
-) -> Float[Tensor, "box head feature"]:
-    """Weight times value of all that a box leaves no choice about."""
-    value = tables.fixed_weighted.expand(len(sets), -1, -1).clone()
+    tables: RowTables,
+    sets: Tensor,
+    part: Float[Tensor, "box slot head"],
+    fixed: Float[Tensor, "box head"],
+    free: Tensor,
+) -> Float[Tensor, "head box feature"]:
+    """v of all that a box leaves no choice about."""
+    value = fixed.T[..., None] * tables.fixed_value[:, None]
     for s, slot in enumerate(tables.slots):
         at = (~free[:, s]).nonzero()[:, 0]
         if len(at):
-            value.index_add_(0, at, slot.centre[sets[at, s]] * part[at, s, :, None])
+            held, own = sets[at, s], part[at, s]
+            for h, of_head in enumerate(value):
+                of_head.index_add_(0, at, slot.centre[h].index_select(0, held) * own[:, h, None])
     return value
 
 
@@ -115,6 +134,8 @@ class Ranges:
     at: Float[Tensor, "box feature"]
     """The features at the reference point."""
     radius: Float[Tensor, "box feature"]
+    absolute: Float[Tensor, "box feature"]
+    """A feature does not exceed this, even if all that is added up for it had one sign."""
     moves: Float[Tensor, "box slot"]
     """How far each slot can move the stream."""
     move: Float[Tensor, " box"]
@@ -125,43 +146,46 @@ class Ranges:
         """The ranges in each box."""
         features, shares = tables.features, Shares.of(tables, sets)
         reference = _reference(tables, shares)
-        written = reference.sum(1)
+        written = reference.sum(0)
         at = features.embedded[tables.space.row.position, tables.query] + written
         stream = features.stream
-        away = (shares.known_value - reference).abs()
-        half = (shares.known_most - shares.known_least) / 2
-        radius = (half[..., None] * away).sum(1)
-        known_move = (half * away[..., stream].norm(dim=-1)).sum(1)
-        moves = _rough_moves(tables, shares, reference[..., stream].norm(dim=-1))
+        away = (shares.known_value - reference).abs_()
+        half = (shares.known_most - shares.known_least).T / 2
+        known_move = (half * away[..., stream].norm(dim=-1)).sum(0)
+        radius = (away * half[..., None]).sum(0)
+        absolute = away.mul_(shares.known_most.T[..., None]).add_(reference.abs()).sum(0)
+        absolute += features.embedded[tables.space.row.position, tables.query].abs()
+        moves = _rough_moves(tables, shares, reference[..., stream].norm(dim=-1).T)
         big = moves.amax(0) > NEGLIGIBLE * math.sqrt(features.d_model)
         small = torch.where(big, 0.0, moves).sum((1, 2))
-        radius += small[:, None] * features.norms
+        radius.addcmul_(small[:, None], features.norms)
         for s, h in big.nonzero().tolist():
             slot, held = tables.slots[s], sets[:, s]
-            away = (slot.centre[held, h] - reference[:, h]).abs_()
+            away = slot.centre[h].index_select(0, held).sub_(reference[h]).abs_()
             half, most = shares.half[:, s, h], shares.most[:, s, h]
             moves[:, s, h] = most * slot.spread[held, h] + half * away[:, stream].norm(dim=-1)
-            radius += away.mul_(half[:, None])
-            radius += slot.radius[held, h].mul_(most[:, None])
+            around = slot.radius[h].index_select(0, held)
+            radius.addcmul_(away, half[:, None]).addcmul_(around, most[:, None])
+            absolute.addcmul_(away.add_(around), most[:, None])
+        rest = torch.where(big, 0.0, shares.most).sum((1, 2))
+        absolute.addcmul_(2 * rest[:, None], features.reach)
+        radius.add_(absolute, alpha=FUZZ * UNIT)
         by_slot = moves.sum(2)
-        return cls(shares, written, at, radius, by_slot, by_slot.sum(1) + known_move)
+        rounding = 1 + (features.d_model + FUZZ) * UNIT
+        return cls(shares, written, at, radius, absolute, by_slot, (by_slot.sum(1) + known_move) * rounding)
 
 
-    def written_by(
-        self, columns: Int[Tensor, " some"], box: Int[Tensor, " pair"], functional: Tensor
-    ) -> Float[Tensor, " pair"]:
-        """A functional of these features, of what all heads write at the reference point."""
-        return (self.written[:, columns][box] * functional).sum(1)
-
-
-def _reference(tables: RowTables, shares: Shares) -> Float[Tensor, "box head feature"]:
+def _reference(tables: RowTables, shares: Shares) -> Float[Tensor, "head box feature"]:
     """The mean of the centres, weighted with the middle of each share."""
-    known = (shares.known_least + shares.known_most) / 2
+    known = ((shares.known_least + shares.known_most) / 2).T
+    middle = shares.middle.permute(2, 1, 0)
     total = known[..., None] * shares.known_value
     for s, slot in enumerate(tables.slots):
         if shares.free[:, s].any():
-            total.addcmul_(shares.middle[:, s, :, None], slot.centre[shares.sets[:, s]])
-    return total / (known + shares.middle.sum(1))[..., None]
+            for h, of_head in enumerate(total):
+                centre = slot.centre[h].index_select(0, shares.sets[:, s])
+                of_head.addcmul_(centre, middle[h, s, :, None])
+    return total.div_((known + middle.sum(1))[..., None])
 
 
 def _rough_moves(

@@ -19,8 +19,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from carryscope.verification.certificate.intervals import Ranges, Shares
-from carryscope.verification.certificate.row_tables import RowTables, Slot
+from carryscope.verification.certificate.features import UNIT
+from carryscope.verification.certificate.intervals import FUZZ, Ranges, Shares
+from carryscope.verification.certificate.row_tables import RowTables, Slot, pair_values
 
 DEMANDED = 1e-3
 """The margin in logits that is demanded rather than 0: any evaluation of the model whose logits
@@ -32,6 +33,7 @@ class Neurons:
     """The inputs z of the neurons that may be active somewhere, and the two scales."""
 
     which: Int[Tensor, " neuron"]
+    to_tokens: Float[Tensor, "token neuron"]
     z: Float[Tensor, "box neuron"]
     low: Float[Tensor, "box neuron"]
     high: Float[Tensor, "box neuron"]
@@ -53,54 +55,61 @@ class Neurons:
         f = tables.features
         x = ranges.at[:, f.stream]
         sigma = (x.square().mean(1) + f.epsilon).sqrt()
-        tilt = ranges.move / math.sqrt(f.d_model)
+        tilt = ranges.move / math.sqrt(f.d_model) + sigma * (f.d_model + FUZZ) * UNIT
         curve = ranges.move.square() / (2 * f.d_model * sigma)
         z = ranges.at[:, : f.d_mlp] + sigma[:, None] * f.beta
         radius = ranges.radius[:, : f.d_mlp] + (tilt + curve)[:, None] * f.beta.abs()
         which = ((z + radius) > 0).any(0).nonzero()[:, 0]
-        z, radius = z[:, which], radius[:, which]
+        z, radius = z.index_select(1, which), radius.index_select(1, which)
         low, high, active = z - radius, z + radius, z.relu()
-        stream = sigma[:, None] * (x + f.out_bias) + active @ f.to_stream[which]
+        a = f.to_tokens.index_select(1, which)
+        norms, terms = f.to_stream_norms[which], len(which) + FUZZ
+        stream = sigma[:, None] * (x + f.out_bias) + active @ f.to_stream.index_select(0, which)
         change = torch.maximum(high.relu() - active, active - low.relu())
         off = (
             (sigma + tilt + curve) * ranges.move
             + (tilt + curve) * (x + f.out_bias).norm(dim=1)
-            + change @ f.to_stream[which].norm(dim=1)
+            + change @ norms
+            + terms * UNIT * (active @ norms + sigma * (x + f.out_bias).norm(dim=1))
         )
         length, root = stream.norm(dim=1), math.sqrt(f.d_model)
         scale = (length.square() / f.d_model + sigma.square() * f.epsilon).sqrt()
         most = (length + off) / root + (sigma + tilt + curve) * math.sqrt(f.epsilon)
         logits = sigma[:, None] * (ranges.at[:, f.tokens] + f.out_bias_tokens)
-        logits = logits + active @ f.to_tokens[which] + scale[:, None] * f.offset
+        logits = logits + active @ a.T + scale[:, None] * f.offset
         least = (length - off).clamp(min=0) / root
-        return cls(which, z, low, high, sigma, tilt, curve, scale, least, most, logits)
+        return cls(which, a, z, low, high, sigma, tilt, curve, scale, least, most, logits)
 
 
 class Elements:
     """The table by which linear functionals of what heads write are looked up, for a chunk."""
 
-    def __init__(self, tables: RowTables, which: Int[Tensor, " neuron"]) -> None:
+    def __init__(self, tables: RowTables, ranges: Ranges, which: Int[Tensor, " neuron"]) -> None:
         rest = torch.arange(tables.features.d_mlp, len(tables.features.norms))
         self.columns = torch.cat([which, rest])
         """The features that a functional is made of, in its order."""
+        self.at_reference = ranges.written.index_select(1, self.columns)
+        """What all heads write at the reference point."""
+        self.absolute = ranges.absolute.index_select(1, self.columns)
         self._tables = tables
-        self._table = tables.stacked[:, self.columns].T.contiguous()
-        self._heads = tables.features.config.heads
+        self._table = tables.stacked.index_select(1, self.columns).T
 
     def __call__(
         self, functional: Float[Tensor, "pair some_feature"]
-    ) -> tuple[Float[Tensor, "pair head"], list[Float[Tensor, "pair element head"]]]:
-        """W times the functional for the fixed tokens; the functional of v for all elements."""
-        found = (functional @ self._table).unflatten(1, (-1, self._heads))
-        values, start = [], 1
-        for slot in self._tables.slots:
-            parts = found[:, start : start + slot.tokens].split(slot.tokens // slot.positions, 1)
-            start += slot.tokens
-            total = parts[0]
-            if slot.positions == 2:
-                total = (parts[0][:, :, None] + parts[1][:, None]).flatten(1, 2)
-            values.append(total / slot.weight)
-        return found[:, 0], values
+    ) -> tuple[Float[Tensor, "pair head"], list[Float[Tensor, "pair _ head"]]]:
+        """The functional of v, for the fixed tokens together and for all elements."""
+        slots, part = self._tables.slots, self._tables.fixed_part
+        found = (functional @ self._table).unflatten(1, (-1, part.shape[1]))
+        sizes = [len(part), *(n for s in slots for n in [s.tokens] * (1 if s.part is None else 2))]
+        fixed, *rest = found.split(sizes, 1)
+        parts, values = iter(rest), []
+        for slot in slots:
+            if slot.part is None:
+                values.append(next(parts))
+            else:
+                first, second = next(parts)[..., None], next(parts)[..., None]
+                values.append(pair_values(first, second, slot.part)[..., 0])
+        return (fixed * part).sum(1), values
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,45 +134,68 @@ def least_margins(
 ) -> Margins:
     """The least margin of the winner over the loser in each box."""
     f, tokens = tables.features, torch.arange(len(box))
-    a = f.to_tokens.T[:, neurons.which]
-    a = a[winner] - a[loser]
+    a = neurons.to_tokens.index_select(0, winner) - neurons.to_tokens.index_select(0, loser)
     slope, rise = _lines(neurons, box, a)
     a_slope = a * slope
-    at = ranges.at[box]
-    direct = at[:, f.tokens] + f.out_bias_tokens
-    direct = direct[tokens, winner] - direct[tokens, loser]
+    direct = ranges.at[:, f.tokens] + f.out_bias_tokens
+    direct = direct[box, winner] - direct[box, loser]
     sigma, tilt, curve = neurons.sigma[box], neurons.tilt[box], neurons.curve[box]
     by_sigma = direct + a_slope @ f.beta[neurons.which]
-    g_radius = ranges.radius[box][:, f.tokens]
+    g_radius = ranges.radius[:, f.tokens]
     least = (
-        (a_slope * neurons.z[box]).sum(1)
+        (a_slope * neurons.z.index_select(0, box)).sum(1)
         + (a * rise).sum(1)
         + sigma * direct
         + curve * by_sigma.clamp(max=0)
-        - (tilt + curve) * (g_radius[tokens, winner] + g_radius[tokens, loser])
+        - (tilt + curve) * (g_radius[box, winner] + g_radius[box, loser])
         + _offset(tables, neurons, box, winner, loser)
     )
     margin = (neurons.logits[box, winner] - neurons.logits[box, loser])
     relaxed = (margin - least).clamp(min=0)
-    along = torch.zeros(len(box), f.d_model + f.config.vocabulary, dtype=torch.float64)
-    along[:, : f.d_model] = (by_sigma / (f.d_model * sigma))[:, None] * at[:, f.stream]
+    along = torch.zeros(len(box), f.d_model + f.config.vocabulary, dtype=torch.float32)
+    along[:, : f.d_model] = (by_sigma / (f.d_model * sigma))[:, None] * ranges.at[:, f.stream].index_select(0, box)
     along[tokens, f.d_model + winner] += sigma
     along[tokens, f.d_model + loser] -= sigma
     functional = torch.cat([a_slope, along], 1)
     written, lost = _least_value(tables, ranges.shares, box, *elements(functional))
-    moved = written - ranges.written_by(elements.columns, box, functional)
+    moved = written - (elements.at_reference.index_select(0, box) * functional).sum(1)
+    rounding = _rounding(tables, ranges, neurons, elements, box, a, functional, direct)
     share = ranges.moves[box] / ranges.move[box].clamp(min=1e-300)[:, None]
-    return Margins(least + moved, lost + relaxed[:, None] * share, relaxed)
+    return Margins(least + moved - rounding, lost + relaxed[:, None] * share, relaxed)
+
+
+def _rounding(
+    tables: RowTables,
+    ranges: Ranges,
+    neurons: Neurons,
+    elements: Elements,
+    box: Int[Tensor, " pair"],
+    a: Float[Tensor, "pair neuron"],
+    functional: Float[Tensor, "pair some_feature"],
+    direct: Float[Tensor, " pair"],
+) -> Float[Tensor, " pair"]:
+    """More than rounding can have added to the least margin.
+
+    All of it is sums of products. A sum of m terms is off by at most about m units of the sum
+    of their absolute values, and those are bounded by the reach of the features.
+    """
+    f, sigma, count = tables.features, neurons.sigma[box], len(neurons.which)
+    absolute = elements.absolute.index_select(0, box)
+    weight = torch.cat([a.abs(), functional[:, count:].abs()], 1)
+    biases = sigma * (a.abs() @ f.beta[neurons.which].abs() + direct.abs())
+    offsets = neurons.scale_most[box] * f.offset.abs().max()
+    size = (2 + ranges.shares.most_in_all[box]) * (weight * absolute).sum(1) + biases + offsets
+    return (functional.shape[1] + FUZZ) * UNIT * size
 
 
 def _lines(
     neurons: Neurons, box: Int[Tensor, " pair"], a: Float[Tensor, "pair neuron"]
 ) -> tuple[Float[Tensor, "pair neuron"], Float[Tensor, "pair neuron"]]:
     """Slope and height at 0 of a line that a * relu(z) does not go below."""
-    low, high = neurons.low[box], neurons.high[box]
+    low, high = neurons.low.index_select(0, box), neurons.high.index_select(0, box)
     unsure = (low < 0) & (high > 0)
     chord = high / (high - low).clamp(min=1e-300)
-    below = (neurons.z[box] > 0).to(a.dtype)
+    below = (low + high > 0).to(a.dtype)
     slope = torch.where(unsure & (a < 0), chord, below)
     rise = torch.where(unsure & (a < 0), -low * chord, 0.0)
     return slope, rise
@@ -181,14 +213,14 @@ def _least_value(
     shares: Shares,
     box: Int[Tensor, " pair"],
     fixed: Float[Tensor, "pair head"],
-    values: list[Float[Tensor, "pair element head"]],
+    values: list[Float[Tensor, "pair _ head"]],
 ) -> tuple[Float[Tensor, " pair"], Float[Tensor, "pair slot"]]:
     """The least value of a functional of what the heads write, and what each slot takes off it.
 
     For any number rho per head, the head writes rho + sum_s alpha_s (value_s - rho); taking
     for rho about the value in the middle of the box keeps what is to be bounded small.
     """
-    free, held, known = shares.free[box], [], fixed
+    free, held, known = shares.free[box], [], fixed * shares.fixed_part[box]
     middle = (shares.known_least + shares.known_most)[box] / 2
     rho = torch.zeros_like(fixed)
     for s, slot in enumerate(tables.slots):
@@ -197,7 +229,6 @@ def _least_value(
         mean = (members[:, None].to(fixed.dtype) @ values[s])[:, 0] / members.sum(1, keepdim=True)
         known = known + torch.where(free[:, s, None], 0.0, mean * shares.known_part[box, s])
         rho = rho + shares.middle[box, s] * mean
-    known = known / shares.known_weight[box]
     rho = (rho + middle * known) / (middle + shares.middle[box].sum(1))
     gain = known - rho
     share = torch.where(gain > 0, shares.known_least[box], shares.known_most[box])
@@ -217,4 +248,4 @@ def _least_shares(slot: Slot, gain: Tensor, shares: Shares, box: Tensor, s: int)
     """The least of alpha * gain for each element, over the range of its share, all heads."""
     most, least = shares.others_most[box, s, None], shares.others_least[box, s, None]
     others = torch.where(gain > 0, most, least)
-    return (slot.weight / (slot.weight + others) * gain).sum(-1)
+    return ((slot.weight / (slot.weight + others)).float() * gain).sum(-1)

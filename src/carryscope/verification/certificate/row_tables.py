@@ -22,42 +22,49 @@ from torch import Tensor
 from carryscope.task.questions import Array
 from carryscope.verification.certificate.boxes import Row, RowSpace
 from carryscope.verification.certificate.features import Features
-from carryscope.verification.certificate.trees import ColumnTree, grow_tree
+from carryscope.verification.certificate.trees import LEVELS, ColumnTree, grow_tree
 
 SAMPLED_QUERIES = (0, 3, 6, 9)
 """The query tokens by which trees are grown; which ones is a matter of speed only."""
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
-    """exp(score) of every (position, token) for one row and query, and what is written times it."""
+class Attention:
+    """The attention weights of every (position, token), for one row and query."""
 
     weight: Float[Tensor, "position token head"]
-    weighted: Float[Tensor, "position token head feature"]
+    """exp(score), in float64; the largest is 1, since only ratios count."""
 
     @classmethod
-    def of(cls, features: Features, row: Row, query: int) -> Weights:
-        """The weights; the largest is 1, since only ratios count."""
-        upto = row.position + 1
-        scores = torch.einsum(
-            "he,pthe->pth", features.query[row.position, query], features.key[:upto]
-        )
-        weight = (scores - scores.amax((0, 1))).exp()
-        return cls(weight, weight[..., None] * features.written[:upto])
+    def of(cls, features: Features, row: Row, query: int) -> Attention:
+        """The weights of a row and query."""
+        asked, offered = features.query[row.position, query], features.key[: row.position + 1]
+        scores = torch.einsum("he,pthe->pth", asked, offered)
+        return cls((scores - scores.amax((0, 1))).exp())
 
     def of_pairs(self, row: Row, column: int) -> tuple[Tensor, Tensor]:
-        """Weights (pair, head) and weighted features (pair, head, feature) of a column."""
+        """The weight of every digit pair of a column, and the part of its first digit in it."""
         first, second = row.positions_of(column)
-        return (
-            (self.weight[first, :10, None] + self.weight[second, None, :10]).flatten(0, 1),
-            (self.weighted[first, :10, None] + self.weighted[second, None, :10]).flatten(0, 1),
-        )
+        own = self.weight[first, :10, None].expand(-1, 10, -1).flatten(0, 1)
+        weight = own + self.weight[second, None, :10].expand(10, -1, -1).flatten(0, 1)
+        return weight, (own / weight).float()
 
-    def of_fixed(self, row: Row, query: int) -> tuple[Tensor, Tensor]:
-        """The same, summed over all tokens that never change; the query is one of them."""
+    def of_fixed(self, row: Row, query: int) -> tuple[list[int], list[int], Tensor]:
+        """Positions and tokens that never change, the query among them, and their weights."""
         fixed = dict([*row.fixed, (row.position, query)])
         where, tokens = list(fixed), list(fixed.values())
-        return self.weight[where, tokens].sum(0), self.weighted[where, tokens].sum(0)
+        return where, tokens, self.weight[where, tokens]
+
+
+def pair_values(
+    first: Float[Tensor, "*batch token head some"],
+    second: Float[Tensor, "*batch token head some"],
+    part: Float[Tensor, "pair head"],
+) -> Float[Tensor, "*batch pair head some"]:
+    """What a head makes of a column: the mean of its two digits, by their weights."""
+    part = part.unflatten(0, (10, 10))[..., None]
+    one, other = first[..., :, None, :, :], second[..., None, :, :, :]
+    return torch.lerp(other.expand(*one.shape[:-4], 10, 10, *one.shape[-2:]), one, part).flatten(-4, -3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,16 +72,16 @@ class Slot:
     """One column or one earlier answer token: its elements, and its sets of elements."""
 
     weight: Float[Tensor, "element head"]
-    positions: int
-    """An element is one token at each of so many positions."""
+    part: Float[Tensor, "element head"] | None
+    """For a column, whose elements are pairs: the part of the first digit in the weight."""
     tokens: int
-    """Tokens at all its positions together."""
+    """Tokens at each of its positions."""
     members: Bool[Tensor, "set element"]
     least: Float[Tensor, "set head"]
     most: Float[Tensor, "set head"]
     """The range of the weight in each set."""
-    centre: Float[Tensor, "set head feature"]
-    radius: Float[Tensor, "set head feature"]
+    centre: Float[Tensor, "head set feature"]
+    radius: Float[Tensor, "head set feature"]
     """v lies within `radius` of `centre`, feature by feature."""
     spread: Float[Tensor, "set head"]
     """v lies within `spread` of `centre` in the residual stream."""
@@ -87,9 +94,9 @@ class Slot:
         cls,
         features: Features,
         weight: Float[Tensor, "element head"],
-        positions: int,
-        sets: Sequence[Int[Array, " member"]],
-        parts: Sequence[Float[Tensor, "member head feature"]],
+        part: Float[Tensor, "element head"] | None,
+        sets: Sequence[Int[Array, " _"]],
+        parts: Sequence[Float[Tensor, "_ head feature"]],
     ) -> Slot:
         """The slot with these sets of elements, and v for the members of each set."""
         low = torch.stack([part.amin(0) for part in parts])
@@ -105,13 +112,13 @@ class Slot:
             members[number, held] = True
         return cls(
             weight=weight,
-            positions=positions,
-            tokens=10 * positions if positions > 1 else len(weight),
+            part=part,
+            tokens=len(weight) if part is None else 10,
             members=members,
             least=torch.stack([weight[held].amin(0) for held in sets]),
             most=torch.stack([weight[held].amax(0) for held in sets]),
-            centre=centre,
-            radius=radius,
+            centre=centre.transpose(0, 1).contiguous(),
+            radius=radius.transpose(0, 1).contiguous(),
             spread=torch.where(single[:, None], 0.0, spread),
             length=middle.norm(dim=-1),
             single=single,
@@ -126,29 +133,41 @@ class RowTables:
     space: RowSpace
     query: int
     fixed_weight: Float[Tensor, " head"]
-    fixed_weighted: Float[Tensor, "head feature"]
+    fixed_part: Float[Tensor, "fixed head"]
+    """The part of each token that never changes in their common weight."""
+    fixed_value: Float[Tensor, "head feature"]
+    """v of all of them."""
     stacked: Float[Tensor, "row feature"]
-    """Weight times what is written: for the fixed tokens together, then for every token of
-    every slot; all heads of one before all heads of the next."""
+    """What is written: for every fixed token, then for every token of every slot; all heads of
+    one before all heads of the next."""
     slots: list[Slot]
     """The columns, units first, then the answer tokens before the query."""
 
     @classmethod
     def of(cls, features: Features, space: RowSpace, query: int) -> RowTables:
         """The tables of a row and a query."""
-        row = space.row
+        row, written = space.row, features.written
         with torch.inference_mode():
-            weights = Weights.of(features, row, query)
-            fixed_weight, fixed = weights.of_fixed(row, query)
-            slots, tokens = [], [fixed[None]]
+            attention = Attention.of(features, row, query)
+            where, tokens, weights = attention.of_fixed(row, query)
+            part = (weights / weights.sum(0)).float()
+            slots, stacked = [], [written[where, tokens]]
             for c, tree in enumerate(space.trees):
-                slots.append(_column(features, weights, row, c, tree))
-                tokens += [weights.weighted[p, :10] for p in row.positions_of(c)]
+                slots.append(_column(features, attention, row, c, tree))
+                stacked += [written[p, :10] for p in row.positions_of(c)]
             for digit, position in row.earlier:
-                slots.append(_answer(features, weights, row, digit, position))
-                tokens.append(weights.weighted[position, : slots[-1].tokens])
-            stacked = torch.cat(tokens).flatten(0, 1)
-            return cls(features, space, query, fixed_weight, fixed, stacked, slots)
+                slots.append(_answer(features, attention, digit, position))
+                stacked.append(written[position, : slots[-1].tokens])
+            return cls(
+                features=features,
+                space=space,
+                query=query,
+                fixed_weight=weights.sum(0),
+                fixed_part=part,
+                fixed_value=(part[..., None] * stacked[0]).sum(0),
+                stacked=torch.cat(stacked).flatten(0, 1),
+                slots=slots,
+            )
 
     def sets(
         self, boxes: Int[Array, "box column"], digits: Int[Array, "box digit"]
@@ -163,21 +182,21 @@ class RowTables:
 
 
 def _column(
-    features: Features, weights: Weights, row: Row, column: int, tree: ColumnTree
+    features: Features, attention: Attention, row: Row, column: int, tree: ColumnTree
 ) -> Slot:
-    weight, weighted = weights.of_pairs(row, column)
+    weight, part = attention.of_pairs(row, column)
+    values = pair_values(*(features.written[p, :10] for p in row.positions_of(column)), part)
     stretches = [slice(a, b) for a, b in zip(tree.start, tree.stop, strict=True)]
-    ordered = (weighted / weight[..., None])[tree.order]
-    sets, parts = [tree.order[s] for s in stretches], [ordered[s] for s in stretches]
-    return Slot.of(features, weight, 2, sets, parts)
+    sets, ordered = [tree.order[s] for s in stretches], values[tree.order]
+    return Slot.of(features, weight, part, sets, [ordered[s] for s in stretches])
 
 
-def _answer(features: Features, weights: Weights, row: Row, digit: int, position: int) -> Slot:
-    last = digit == row.layout.digits
+def _answer(features: Features, attention: Attention, digit: int, position: int) -> Slot:
+    last = digit == features.config.digits
     sets, values = (_CARRY_SETS, 2) if last else (_DIGIT_SETS, 10)
     written = features.written[position, :values]
-    parts = [written[held] for held in sets]
-    return Slot.of(features, weights.weight[position, :values], 1, sets, parts)
+    weight = attention.weight[position, :values]
+    return Slot.of(features, weight, None, sets, [written[held] for held in sets])
 
 
 def _numbers(sets: Sequence[Array], size: int) -> Array:
@@ -202,18 +221,19 @@ _NUMBER_OF_DIGITS = _numbers(_DIGIT_SETS, 10)
 
 def grow_space(features: Features, row: Row) -> RowSpace:
     """The trees by which a row is searched: pairs are alike if they move its neurons alike."""
-    importance = features.to_tokens.norm(dim=1) if features.d_mlp else None
-    queries = _queries(row)
     columns = range(row.layout.digits)
     likeness = [np.zeros((100, 100)) for _ in columns]
+    seen = slice(None, features.d_mlp) if features.d_mlp else features.tokens
+    importance = features.to_tokens.norm(dim=0) if features.d_mlp else torch.ones(1)
     with torch.inference_mode():
-        for query in queries:
-            weights = Weights.of(features, row, query)
-            for c, moved in enumerate(_moves(features, weights, row, query)):
-                seen = moved[:, : features.d_mlp] * importance if importance is not None else moved
-                likeness[c] += (seen @ seen.T).numpy()
-    by_sum = {row.digit, row.query_digit}
-    return RowSpace(row, [grow_tree(likeness[c], c in by_sum) for c in columns])
+        for query in _queries(row):
+            attention = Attention.of(features, row, query)
+            for c, moved in enumerate(_moves(features, attention, row, query)):
+                felt = moved[:, seen] * importance
+                likeness[c] += (felt @ felt.T).double().numpy()
+    kinds = {row.digit: "own", row.query_digit: "query"}
+    levels = [LEVELS[kinds.get(c, "other")] for c in columns]
+    return RowSpace(row, [grow_tree(*column) for column in zip(likeness, levels, strict=True)])
 
 
 def _queries(row: Row) -> Sequence[int]:
@@ -224,15 +244,17 @@ def _queries(row: Row) -> Sequence[int]:
 
 
 def _moves(
-    features: Features, weights: Weights, row: Row, query: int
+    features: Features, attention: Attention, row: Row, query: int
 ) -> list[Float[Tensor, "pair feature"]]:
     """How far each pair of each column moves the features, everything else being average."""
-    pairs = [weights.of_pairs(row, c) for c in range(row.layout.digits)]
-    weight, weighted = weights.of_fixed(row, query)
-    for of_pairs, times_features in pairs:
-        weight = weight + of_pairs.mean(0)
-        weighted = weighted + times_features.mean(0)
-    mean = weighted / weight[:, None]
-    return [
-        ((times - own[..., None] * mean) / weight[:, None]).sum(1) for own, times in pairs
-    ]
+    where, tokens, fixed = attention.of_fixed(row, query)
+    weights, values = [], []
+    for c in range(row.layout.digits):
+        weight, part = attention.of_pairs(row, c)
+        weights.append(weight)
+        values.append(pair_values(*(features.written[p, :10] for p in row.positions_of(c)), part))
+    total = fixed.sum(0) + sum(weight.mean(0) for weight in weights)
+    shares = [(weight / total).float()[..., None] for weight in weights]
+    mean = ((fixed / total).float()[..., None] * features.written[where, tokens]).sum(0)
+    mean = mean + sum((s * v).mean(0) for s, v in zip(shares, values, strict=True))
+    return [(s * (v - mean)).sum(1) for s, v in zip(shares, values, strict=True)]

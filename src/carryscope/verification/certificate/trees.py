@@ -79,12 +79,19 @@ class ColumnTree:
         return (place >= self.start[:, None]) & (place < self.stop[:, None])
 
 
-def grow_tree(likeness: Float[Array, "pair pair"], by_sum: bool) -> ColumnTree:
-    """A tree whose small sets hold pairs that a row treats alike.
+STATES = (SUMS >= 9).astype(np.int64) + (SUMS >= 10)
+"""The `State` of each pair: it decides which carry a column hands on."""
 
-    `likeness` is the Gram matrix of what the row makes of each pair. The first level is by
-    state (kill, propagate, generate), because a state decides a carry; with `by_sum` the next
-    one is by raw sum, because the sum of the row's own column decides its digit.
+LEVELS = {"own": [STATES, SUMS], "query": [SUMS % 10, STATES], "other": [STATES]}
+"""By what a column is split first: a row's own column, the column of the answer digit it reads
+last, any other one. The sum of the own column decides the digit and the carry that leaves; of
+the query's column the last digit of the sum is enough to know the query."""
+
+
+def grow_tree(likeness: Float[Array, "pair pair"], levels: Sequence[Array]) -> ColumnTree:
+    """A tree whose first levels are given, and whose small sets hold pairs treated alike.
+
+    `likeness` is the Gram matrix of what a row makes of each pair.
     """
     order: list[int] = []
     stretches: list[tuple[int, int]] = []
@@ -99,8 +106,7 @@ def grow_tree(likeness: Float[Array, "pair pair"], by_sum: bool) -> ColumnTree:
                 add(part.tolist(), levels[1:])
         stretches[place] = (begin, len(order))
 
-    states = (SUMS >= 9).astype(np.int64) + (SUMS >= 10)
-    add(range(PAIRS), [states, SUMS] if by_sum else [states])
+    add(range(PAIRS), levels)
     start, stop = np.array(stretches).T
     return ColumnTree(np.array(order), start, stop)
 

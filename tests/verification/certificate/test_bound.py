@@ -1,0 +1,105 @@
+"""The bound against the model itself: it must lie below every margin that is found in the box."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from carryscope.model.config import ModelConfig
+from carryscope.model.transformer import Transformer, initialise
+from carryscope.runs import Run
+from carryscope.verification.certificate.boxes import UNKNOWN, Row, RowSpace
+from carryscope.verification.certificate.certify import draw
+from carryscope.verification.certificate.features import Features
+from carryscope.verification.certificate.intervals import Ranges
+from carryscope.verification.certificate.margins import (
+    DEMANDED,
+    Elements,
+    Neurons,
+    least_margins,
+)
+from carryscope.verification.certificate.row_tables import RowTables, grow_space
+from exact_margins import logits_and_scales
+
+COMPLETIONS = 40
+"""Questions drawn from every box."""
+
+SHAPES = {
+    "plain": ModelConfig(digits=3, heads=2, d_model=24),
+    "signed": ModelConfig(digits=2, heads=3, d_model=24, format="signed"),
+    "one head": ModelConfig(digits=2, heads=1, d_model=16),
+    "no MLP": ModelConfig(digits=2, heads=2, d_model=16, d_mlp=0),
+    "one digit": ModelConfig(digits=1, heads=2, d_model=16),
+}
+
+
+def untrained(config: ModelConfig, std: float) -> Transformer:
+    """A model with large random weights and biases: attention far from uniform."""
+    generator = torch.Generator().manual_seed(0)
+    model = initialise(Transformer(config), generator, lambda _: std)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+def random_boxes(space: RowSpace, count: int, generator: np.random.Generator) -> np.ndarray:
+    """Settled boxes, split further at random, from coarse to single questions."""
+    boxes = np.repeat(space.everything, count, axis=0)
+    for number in range(count):
+        box = boxes[number : number + 1]
+        for step in range(200):
+            column = space.column_to_settle(box)
+            if column[0] == UNKNOWN:
+                if step > 40 or generator.random() < 0.08:
+                    break
+                column = generator.integers(space.columns, size=1)
+            parts, _ = space.children(box, column)
+            box = parts[generator.integers(len(parts))][None] if len(parts) else box
+        boxes[number] = box
+    return boxes
+
+
+def worst_excess(model: Transformer, row: int, count: int, seed: int) -> tuple[float, float]:
+    """The most by which a bound exceeds a sampled margin, and the share of positive bounds."""
+    generator = np.random.default_rng(seed)
+    features = Features.of(model)
+    space = grow_space(features, Row(model.config.layout, row))
+    boxes = random_boxes(space, count, generator)
+    digits = space.digits(boxes)
+    targets, queries = space.targets(digits), space.queries(digits)
+    excess, positive = -np.inf, []
+    for query in np.unique(queries):
+        mine = queries == query
+        tables = RowTables.of(features, space, int(query))
+        ranges = Ranges.of(tables, tables.sets(boxes[mine], digits[mine]))
+        neurons = Neurons.of(tables, ranges)
+        elements = Elements(tables, ranges, neurons.which)
+        winner = torch.from_numpy(targets[mine])
+        loser = torch.from_numpy((targets[mine] + generator.integers(1, 12, mine.sum())) % 12)
+        number = torch.arange(int(mine.sum()))
+        least = least_margins(tables, ranges, neurons, elements, number, winner, loser).least
+        positive.append((least > 0).numpy())
+        for i, box in enumerate(boxes[mine]):
+            questions = draw(space, box[None], COMPLETIONS, generator)
+            logits, scale = logits_and_scales(model, questions, row)
+            margin = logits[:, winner[i]] - logits[:, loser[i]] - DEMANDED
+            excess = max(excess, float(least[i]) - float((scale * margin).min()))
+    return excess, float(np.concatenate(positive).mean())
+
+
+@pytest.mark.parametrize("std", [0.1, 0.5])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_bound_of_random_boxes_is_below_the_least_margin_found(shape: str, std: float) -> None:
+    model = untrained(SHAPES[shape], std)
+    for row in range(model.config.layout.answer_length):
+        excess, _ = worst_excess(model, row, count=24, seed=row)
+        assert excess <= 0
+
+
+@pytest.mark.parametrize("row", range(6))
+def test_the_bound_of_the_shipped_model_is_below_the_least_margin_found(row: int) -> None:
+    excess, positive = worst_excess(Run().model(), row, count=60, seed=row)
+    assert excess <= 0
+    assert positive > 0.1  # it does prove something
