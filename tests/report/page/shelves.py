@@ -13,6 +13,7 @@ from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.report.shelf import Shelf
 from carryscope.training.config import RunConfig
+from carryscope.verification.faithfulness import faithful
 from carryscope.verification.risk import measure_risk
 
 HOSTILE = """</script></title><script>alert(1)</script><img src=x onerror=alert(1)>"'`{{ 7*7 }}"""
@@ -25,9 +26,9 @@ def shipped_shelf() -> Shelf:
 
 
 @cache
-def untrained_shelf() -> Shelf:
+def untrained_shelf(**fields) -> Shelf:
     """All findings about a model that was never trained."""
-    config = ModelConfig(digits=2, heads=3, d_model=48)
+    config = ModelConfig(**{"digits": 2, "heads": 3, "d_model": 48, **fields})
     model = initialise(Transformer(config), torch.Generator().manual_seed(0))
     *_, found = dissect(model)
     return Shelf(
@@ -37,6 +38,7 @@ def untrained_shelf() -> Shelf:
         weights_sha256=weights_hash(model),
         dissection=found,
         risk=measure_risk(model),
+        faithfulness=faithful(model) if fields else None,
     )
 
 

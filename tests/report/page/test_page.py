@@ -240,6 +240,18 @@ def test_there_is_a_report_for_every_preset(name, tmp_path, few_questions):
     assert "There is no staircase" in told
 
 
+@pytest.mark.parametrize(
+    "fields", [{"layers": 2}, {"d_mlp": 0}, {"format": "signed"}, {"digits": 1}]
+)
+def test_models_of_other_shapes_get_a_report(fields):
+    shelf = untrained_shelf(**{"d_model": 24, **fields})
+    told = text_of(shelf)
+    assert "No algorithm was found" in told
+    assert ("There is no MLP" in told) == (shelf.config.model.d_mlp == 0)
+    assert "nan" not in re.findall(r"[a-z]+", told)
+    assert "NaN" not in told
+
+
 def test_an_untrained_model_gets_no_praise():
     told = text_of(untrained_shelf())
     assert "not fit for use" in told

@@ -61,11 +61,13 @@
   }
 
   async function copy(button) {
-    const text = button.parentElement.querySelector("code").textContent;
-    await navigator.clipboard.writeText(text).then(
-      () => (button.textContent = "Copied"),
-      () => getSelection().selectAllChildren(button.parentElement.querySelector("code")),
-    );
+    const code = button.parentElement.querySelector("code");
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code); // not allowed here: at least it is selected
+    }
   }
 
   document.addEventListener("click", (event) => {
