@@ -163,7 +163,6 @@ class Search:
             undecided=str(counts.undecided),
             per_digit=digits,
             demanded_margin=DEMANDED,
-            rounding=self.subject.features.rounding,
             until=until,
             ended=ended,
             seconds=round(self.seconds + seconds, 1),

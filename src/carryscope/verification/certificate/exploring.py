@@ -14,7 +14,7 @@ from jaxtyping import Int
 from carryscope.task.questions import Array
 from carryscope.verification.certificate.boxes import RowSpace
 from carryscope.verification.certificate.intervals import Ranges
-from carryscope.verification.certificate.margins import Elements, Neurons, least_margins
+from carryscope.verification.certificate.margins import GUARD, Elements, Neurons, least_margins
 from carryscope.verification.certificate.row_tables import RowTables
 
 RIGHT, WRONG, OPEN, STUCK = -1, -2, -3, -4
@@ -65,17 +65,17 @@ def judge(
         torch.where(right, target, best),
         torch.where(right, nearest, target),
     )
-    known[everyone, nearest] |= right & (first.least > 0)
+    known[everyone, nearest] |= right & (first.least > GUARD)
     near = right & (first.least > -WORTH_IT * margin[everyone, nearest])
     box, rival = (near[:, None] & ~known).nonzero().T
     keep = rival != nearest[box]
     box, rival = box[keep], rival[keep]
     for at, other in zip(box.split(CHUNK), rival.split(CHUNK), strict=True):
         more = least_margins(tables, ranges, neurons, elements, at, target[at], other)
-        known[at, other] = more.least > 0
+        known[at, other] = more.least > GUARD
     hurt = _by_column(space, boxes, first.hurt)
     verdict = np.where(np.isneginf(hurt).all(1), STUCK, hurt.argmax(1))
-    verdict[(~right & (first.least > 0)).numpy()] = WRONG
+    verdict[(~right & (first.least > GUARD)).numpy()] = WRONG
     verdict[(known.all(1) & right).numpy()] = RIGHT
     return Verdicts(verdict, _as_bits(known))
 

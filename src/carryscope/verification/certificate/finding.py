@@ -66,8 +66,6 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     per_digit: list[DigitProof]
     demanded_margin: float
     """In logits: so far ahead of every other token a right one is proved to be."""
-    rounding: float
-    """What was taken off every bound for rounding, in units of the scaled margin."""
     until: float
     """The search was to stop when this share of questions was decided."""
     ended: str

@@ -156,19 +156,19 @@ class Ranges:
         absolute = away.mul_(shares.known_most.T[..., None]).add_(reference.abs()).sum(0)
         absolute += features.embedded[tables.space.row.position, tables.query].abs()
         moves = _rough_moves(tables, shares, reference[..., stream].norm(dim=-1).T)
-        big = moves.amax(0) > NEGLIGIBLE * math.sqrt(features.d_model)
-        small = torch.where(big, 0.0, moves).sum((1, 2))
-        radius.addcmul_(small[:, None], features.norms)
-        for s, h in big.nonzero().tolist():
-            slot, held = tables.slots[s], sets[:, s]
-            away = slot.centre[h].index_select(0, held).sub_(reference[h]).abs_()
-            half, most = shares.half[:, s, h], shares.most[:, s, h]
-            moves[:, s, h] = most * slot.spread[held, h] + half * away[:, stream].norm(dim=-1)
-            around = slot.radius[h].index_select(0, held)
-            radius.addcmul_(away, half[:, None]).addcmul_(around, most[:, None])
-            absolute.addcmul_(away.add_(around), most[:, None])
+        big = moves > NEGLIGIBLE * math.sqrt(features.d_model)
+        radius.addcmul_(torch.where(big, 0.0, moves).sum((1, 2))[:, None], features.norms)
         rest = torch.where(big, 0.0, shares.most).sum((1, 2))
         absolute.addcmul_(2 * rest[:, None], features.reach)
+        for s, h in big.any(0).nonzero().tolist():
+            slot, held, here = tables.slots[s], sets[:, s], big[:, s, h]
+            half, most = shares.half[:, s, h] * here, shares.most[:, s, h] * here
+            away = slot.centre[h].index_select(0, held).sub_(reference[h]).abs_()
+            around = slot.radius[h].index_select(0, held)
+            move = most * slot.spread[held, h] + half * away[:, stream].norm(dim=-1)
+            moves[:, s, h] = torch.where(here, move, moves[:, s, h])
+            radius.addcmul_(away, half[:, None]).addcmul_(around, most[:, None])
+            absolute.addcmul_(away.add_(around), most[:, None])
         radius.add_(absolute, alpha=FUZZ * UNIT)
         by_slot = moves.sum(2)
         rounding = 1 + (features.d_model + FUZZ) * UNIT

@@ -28,6 +28,10 @@ DEMANDED = 1e-3
 are off by less than half of it (float32 is, by far) gives the same answers."""
 
 
+GUARD = 1e-4
+"""The search demands bounds above this, the check above 0: it may add up in another order."""
+
+
 @dataclass(frozen=True, eq=False)
 class Neurons:
     """The inputs z of the neurons that may be active somewhere, and the two scales."""
@@ -37,6 +41,8 @@ class Neurons:
     z: Float[Tensor, "box neuron"]
     low: Float[Tensor, "box neuron"]
     high: Float[Tensor, "box neuron"]
+    active: Int[Tensor, " box"]
+    """How many neurons may be active."""
     sigma: Float[Tensor, " box"]
     tilt: Float[Tensor, " box"]
     """How far the tangent of sigma can move."""
@@ -63,14 +69,14 @@ class Neurons:
         z, radius = z.index_select(1, which), radius.index_select(1, which)
         low, high, active = z - radius, z + radius, z.relu()
         a = f.to_tokens.index_select(1, which)
-        norms, terms = f.to_stream_norms[which], len(which) + FUZZ
+        norms, count = f.to_stream_norms[which], (high > 0).sum(1)
         stream = sigma[:, None] * (x + f.out_bias) + active @ f.to_stream.index_select(0, which)
         change = torch.maximum(high.relu() - active, active - low.relu())
         off = (
             (sigma + tilt + curve) * ranges.move
             + (tilt + curve) * (x + f.out_bias).norm(dim=1)
             + change @ norms
-            + terms * UNIT * (active @ norms + sigma * (x + f.out_bias).norm(dim=1))
+            + (count + FUZZ) * UNIT * (active @ norms + sigma * (x + f.out_bias).norm(dim=1))
         )
         length, root = stream.norm(dim=1), math.sqrt(f.d_model)
         scale = (length.square() / f.d_model + sigma.square() * f.epsilon).sqrt()
@@ -78,7 +84,7 @@ class Neurons:
         logits = sigma[:, None] * (ranges.at[:, f.tokens] + f.out_bias_tokens)
         logits = logits + active @ a.T + scale[:, None] * f.offset
         least = (length - off).clamp(min=0) / root
-        return cls(which, a, z, low, high, sigma, tilt, curve, scale, least, most, logits)
+        return cls(which, a, z, low, high, count, sigma, tilt, curve, scale, least, most, logits)
 
 
 class Elements:
@@ -180,12 +186,13 @@ def _rounding(
     of their absolute values, and those are bounded by the reach of the features.
     """
     f, sigma, count = tables.features, neurons.sigma[box], len(neurons.which)
+    a = a.abs().mul_(neurons.high.index_select(0, box) > 0)
     absolute = elements.absolute.index_select(0, box)
-    weight = torch.cat([a.abs(), functional[:, count:].abs()], 1)
-    biases = sigma * (a.abs() @ f.beta[neurons.which].abs() + direct.abs())
+    weight = torch.cat([a, functional[:, count:].abs()], 1)
+    biases = sigma * (a @ f.beta[neurons.which].abs() + direct.abs())
     offsets = neurons.scale_most[box] * f.offset.abs().max()
     size = (2 + ranges.shares.most_in_all[box]) * (weight * absolute).sum(1) + biases + offsets
-    return (functional.shape[1] + FUZZ) * UNIT * size
+    return (neurons.active[box] + f.d_model + FUZZ) * UNIT * size
 
 
 def _lines(
