@@ -16,14 +16,13 @@ def as_double(model: Transformer) -> Transformer:
     return exact
 
 
-def logits_and_scales(model: Transformer, questions: Questions, row: int) -> tuple[Tensor, Tensor]:
+def logits_and_scales(exact: Transformer, questions: Questions, row: int) -> tuple[Tensor, Tensor]:
     """The logits of an answer row (teacher-forced), and sigma times sigma_f."""
-    exact = as_double(model)
-    tokens = torch.from_numpy(model.config.layout.encode(questions))
-    position = model.config.layout.answer_rows[row]
-    sites = ["blocks.0.hook_resid_post", "ln_final.hook_scale"]
-    middle = "blocks.0.ln2.hook_scale" if model.config.d_mlp else "ln_final.hook_scale"
+    tokens = torch.from_numpy(exact.config.layout.encode(questions))
+    position = exact.config.layout.answer_rows[row]
+    last = "ln_final.hook_scale"
+    middle = "blocks.0.ln2.hook_scale" if exact.config.d_mlp else last
     with torch.inference_mode():
-        logits, cache = exact.run_with_cache(tokens, [*sites[1:], middle])
-    scale = cache["ln_final.hook_scale"][:, position, 0] * cache[middle][:, position, 0]
+        logits, cache = exact.run_with_cache(tokens, list({last, middle}))
+    scale = cache[last][:, position, 0] * cache[middle][:, position, 0]
     return logits[:, position], scale

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from carryscope.model.transformer import Transformer
     from carryscope.report.figure import Figure
     from carryscope.report.shelf import Shelf
+    from carryscope.verification.certificate.finding import Certificate
     from carryscope.verification.faithfulness import FaithfulnessFinding
     from carryscope.verification.risk_finding import RiskFinding
     from carryscope.verification.trial import Tally
@@ -230,6 +231,24 @@ class Run:
                     model, seed=seed, dissection=dissection, own=own, on_progress=on_progress
                 )
             write_faithfulness(found, self.directory)
+        return found
+
+    def certify(self, **settings: Any) -> Certificate:
+        """Prove bounds on the accuracy over every question, going on from what is proved.
+
+        Settings: `until` (share of questions to decide), `minutes`, `workers`, `cluster` (the
+        address of a dask scheduler), `again`, `on_progress`; see `keep_certificate`.
+        """
+        from carryscope.verification.certificate.kept import keep_certificate
+
+        return keep_certificate(self.directory, self.model(), **settings)
+
+    def certificate(self) -> Certificate:
+        """What is proved about the model that is there now."""
+        from carryscope.verification.certificate.finding import read_certificate
+
+        found = read_certificate(self.directory)
+        self._check_weights(found.weights_sha256, "certify --again")
         return found
 
     def figure(self, name: str) -> Figure:

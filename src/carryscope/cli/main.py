@@ -25,6 +25,7 @@ COMMANDS = {
     ),
     "risk": ("risk:risk", "Measure how often a model fails over all questions, and where."),
     "faithful": ("faithful:faithful", "Ask whether a stated algorithm is the one a model runs."),
+    "certify": ("certify:certify", "Prove bounds on a model's accuracy over every question."),
     "report": ("report:report", "Write the report of a run: one page for any browser."),
     "figures": ("figures:figures", "Write the figures of a run's findings, for a page or a paper."),
     "explorer": (

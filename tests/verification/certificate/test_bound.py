@@ -9,6 +9,7 @@ import torch
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.runs import Run
+from carryscope.task.questions import Questions
 from carryscope.verification.certificate.boxes import UNKNOWN, Row, RowSpace
 from carryscope.verification.certificate.certify import draw
 from carryscope.verification.certificate.features import Features
@@ -20,7 +21,7 @@ from carryscope.verification.certificate.margins import (
     least_margins,
 )
 from carryscope.verification.certificate.row_tables import RowTables, grow_space
-from exact_margins import logits_and_scales
+from exact_margins import as_double, logits_and_scales
 
 COMPLETIONS = 40
 """Questions drawn from every box."""
@@ -63,7 +64,7 @@ def random_boxes(space: RowSpace, count: int, generator: np.random.Generator) ->
 
 def worst_excess(model: Transformer, row: int, count: int, seed: int) -> tuple[float, float]:
     """The most by which a bound exceeds a sampled margin, and the share of positive bounds."""
-    generator = np.random.default_rng(seed)
+    generator, exact = np.random.default_rng(seed), as_double(model)
     features = Features.of(model)
     space = grow_space(features, Row(model.config.layout, row))
     boxes = random_boxes(space, count, generator)
@@ -81,11 +82,16 @@ def worst_excess(model: Transformer, row: int, count: int, seed: int) -> tuple[f
         number = torch.arange(int(mine.sum()))
         least = least_margins(tables, ranges, neurons, elements, number, winner, loser).least
         positive.append((least > 0).numpy())
-        for i, box in enumerate(boxes[mine]):
-            questions = draw(space, box[None], COMPLETIONS, generator)
-            logits, scale = logits_and_scales(model, questions, row)
-            margin = logits[:, winner[i]] - logits[:, loser[i]] - DEMANDED
-            excess = max(excess, float(least[i]) - float((scale * margin).min()))
+        drawn = [draw(space, box[None], COMPLETIONS, generator) for box in boxes[mine]]
+        first, second = (
+            np.concatenate([getattr(q, side) for q in drawn]) for side in ("first", "second")
+        )
+        logits, scale = logits_and_scales(exact, Questions(first, second), row)
+        each = number.repeat_interleave(COMPLETIONS)
+        everyone = torch.arange(len(each))
+        margin = logits[everyone, winner[each]] - logits[everyone, loser[each]] - DEMANDED
+        lowest = (scale * margin).view(-1, COMPLETIONS).amin(1)
+        excess = max(excess, float((least - lowest).max()))
     return excess, float(np.concatenate(positive).mean())
 
 

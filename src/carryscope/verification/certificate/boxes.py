@@ -132,9 +132,7 @@ class RowSpace:
 
     def count(self, box: Sequence[int]) -> int:
         """How many questions a box holds."""
-        return prod(
-            int(tree.sizes[node]) for tree, node in zip(self.trees, box, strict=True)
-        )
+        return prod(int(tree.sizes[node]) for tree, node in zip(self.trees, box, strict=True))
 
     def share(self, boxes: Int[Array, "box column"]) -> Array:
         """The share of all questions in each box, rounded: for choosing, never for counting."""

@@ -68,6 +68,8 @@ class Progress(NamedTuple):
     right: float
     wrong: float
     undecided: float
+    rows: float
+    """The share that is decided of each row, on average: this moves before the others do."""
     boxes: int
 
 
@@ -108,7 +110,8 @@ class Search:
         """How far the search is."""
         wrong, undecided = max(self._wrong), sum(self._open) + sum(self._wrong) - max(self._wrong)
         undecided = min(undecided, 1 - wrong)
-        return Progress(1 - wrong - undecided, wrong, undecided, self.boxes)
+        rows = 1 - sum(self._open) / len(self._open)
+        return Progress(1 - wrong - undecided, wrong, undecided, rows, self.boxes)
 
     def rounds(self) -> Iterator[list[tuple[Task, Array]]]:
         """Tasks from coarse to fine, each with the numbers of its boxes in the proof.

@@ -96,7 +96,9 @@ def overlap(
 
     The columns that are split most are joined first: there most pairs fall away.
     """
-    names = [len(np.unique(boxes[:, c])) * len(np.unique(others[:, c])) for c in range(space.columns)]
+    names = [
+        len(np.unique(boxes[:, c])) * len(np.unique(others[:, c])) for c in range(space.columns)
+    ]
     order = np.argsort(names, kind="stable")[::-1].tolist()
     left, right = _prefixes(boxes, order), _prefixes(others, order)
     one, other = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)

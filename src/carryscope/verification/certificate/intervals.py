@@ -172,7 +172,9 @@ class Ranges:
         radius.add_(absolute, alpha=FUZZ * UNIT)
         by_slot = moves.sum(2)
         rounding = 1 + (features.d_model + FUZZ) * UNIT
-        return cls(shares, written, at, radius, absolute, by_slot, (by_slot.sum(1) + known_move) * rounding)
+        return cls(
+            shares, written, at, radius, absolute, by_slot, (by_slot.sum(1) + known_move) * rounding
+        )
 
 
 def _reference(tables: RowTables, shares: Shares) -> Float[Tensor, "head box feature"]:

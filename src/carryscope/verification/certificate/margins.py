@@ -156,10 +156,12 @@ def least_margins(
         - (tilt + curve) * (g_radius[box, winner] + g_radius[box, loser])
         + _offset(tables, neurons, box, winner, loser)
     )
-    margin = (neurons.logits[box, winner] - neurons.logits[box, loser])
+    margin = neurons.logits[box, winner] - neurons.logits[box, loser]
     relaxed = (margin - least).clamp(min=0)
     along = torch.zeros(len(box), f.d_model + f.config.vocabulary, dtype=torch.float32)
-    along[:, : f.d_model] = (by_sigma / (f.d_model * sigma))[:, None] * ranges.at[:, f.stream].index_select(0, box)
+    along[:, : f.d_model] = (by_sigma / (f.d_model * sigma))[:, None] * ranges.at[
+        :, f.stream
+    ].index_select(0, box)
     along[tokens, f.d_model + winner] += sigma
     along[tokens, f.d_model + loser] -= sigma
     functional = torch.cat([a_slope, along], 1)
@@ -208,7 +210,9 @@ def _lines(
     return slope, rise
 
 
-def _offset(tables: RowTables, neurons: Neurons, box: Tensor, winner: Tensor, loser: Tensor) -> Tensor:
+def _offset(
+    tables: RowTables, neurons: Neurons, box: Tensor, winner: Tensor, loser: Tensor
+) -> Tensor:
     """The least of sigma sigma_f times the difference of the offsets, less what is demanded."""
     difference = tables.features.offset[winner] - tables.features.offset[loser] - DEMANDED
     scale = torch.where(difference > 0, neurons.scale_least[box], neurons.scale_most[box])

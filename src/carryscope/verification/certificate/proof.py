@@ -143,15 +143,24 @@ class RowProof:
         """About which share of all questions lies in boxes with one of these verdicts."""
         return float(self.space.share(self.leaves(*verdicts)).sum())
 
+    def families(self) -> Iterator[tuple[Int[Array, " child"], Int[Array, " child"]]]:
+        """Every box below the root with the box it is a part of: (parents, children)."""
+        for level in self.levels():
+            yield self._children(level)
+
     def levels(self) -> Iterator[Int[Array, " box"]]:
         """The numbers of all boxes, level by level; children in the order of their parents."""
         level = np.zeros(1, dtype=np.int64)
         while len(level):
             yield level
-            parents = level[self.verdict[level] >= 0]
-            counts = self.space.parts(self.boxes[parents], self.verdict[parents])
-            starts = np.repeat(self._first_child[parents] - np.cumsum(counts) + counts, counts)
-            level = starts + np.arange(len(starts))
+            level = self._children(level)[1]
+
+    def _children(self, level: Int[Array, " box"]) -> tuple[Array, Array]:
+        """The parents and the children of all that is split in a level."""
+        parents = level[self.verdict[level] >= 0]
+        counts = self.space.parts(self.boxes[parents], self.verdict[parents])
+        first = np.repeat(self._first_child[parents] - np.cumsum(counts) + counts, counts)
+        return np.repeat(parents, counts), first + np.arange(len(first))
 
     def log(self) -> RowLog:
         """The proof as text."""

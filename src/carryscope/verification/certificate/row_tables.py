@@ -64,7 +64,9 @@ def pair_values(
     """What a head makes of a column: the mean of its two digits, by their weights."""
     part = part.unflatten(0, (10, 10))[..., None]
     one, other = first[..., :, None, :, :], second[..., None, :, :, :]
-    return torch.lerp(other.expand(*one.shape[:-4], 10, 10, *one.shape[-2:]), one, part).flatten(-4, -3)
+    return torch.lerp(other.expand(*one.shape[:-4], 10, 10, *one.shape[-2:]), one, part).flatten(
+        -4, -3
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,10 @@ def statement(counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Fami
         parts.append(f"{_listed(perfect)} {_verb(perfect)} proved right in every question.")
     if wrong:
         worst = max(wrong, key=lambda family: int(family.questions))
-        parts.append(f"The largest proved failure is {worst.digit} where {worst.words}, as in "
-                     f"{worst.example}.")
+        parts.append(
+            f"The largest proved failure is {worst.digit} where {worst.words}, as in "
+            f"{worst.example}."
+        )
     return " ".join(parts)
 
 

@@ -1,0 +1,194 @@
+"""`carryscope certify`: proved bounds on a model's accuracy over every question."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from carryscope.cli.console import (
+    LOG_SECONDS,
+    log,
+    print_json,
+    print_plain,
+    program,
+    screen,
+    stop_on_signal,
+)
+from carryscope.errors import CallError
+
+if TYPE_CHECKING:
+    from carryscope.runs import Run
+    from carryscope.verification.certificate.certify import Progress as Proved
+    from carryscope.verification.certificate.finding import Certificate
+
+SHOWN_FAMILIES = 8
+"""Families of questions in the printed table; the file has them all."""
+
+
+def certify(
+    run: Path,
+    /,
+    *,
+    until: float | None = None,
+    minutes: float | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
+    check: bool = False,
+    again: bool = False,
+    json: bool = False,
+) -> None:
+    """Prove how many of all questions a model answers right, and how many wrong.
+
+    Questions are put into boxes, and each box is proved right, proved wrong, or split. The
+    result is sound whenever it is stopped: Ctrl-C keeps what is proved, and a second call goes
+    on from there. For models of one layer. Writes findings/certificate.json, which `--check`
+    verifies without trusting the search that made it. The mathematics: docs/certificate.md.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    until
+        Stop when this share of all questions is decided. Default: 0.99.
+    minutes
+        Stop after so many minutes. Default: 60.
+    workers
+        Local processes. Default: one for each core.
+    cluster
+        Address of a dask scheduler (tcp://host:8786) whose workers are to do the work instead.
+    check
+        Verify the certificate that is there, bound by bound, and prove nothing new.
+    again
+        Start anew, even if something is proved already.
+    json
+        Print the certificate as JSON, without its log of boxes.
+    """
+    from carryscope.runs import Run
+    from carryscope.verification.certificate.finding import CERTIFICATE_FILE
+
+    shelf = Run(run)
+    if check:
+        _check(shelf, json=json)
+        return
+    found = certify_with_progress(
+        shelf, until=until, minutes=minutes, workers=workers, cluster=cluster, again=again
+    )
+    if json:
+        print_json(without_log(found))
+    else:
+        show_certificate(found)
+        print_plain(run / CERTIFICATE_FILE)
+
+
+def certify_with_progress(
+    run: Run,
+    *,
+    until: float | None = None,
+    minutes: float | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
+    again: bool = False,
+) -> Certificate:
+    """Prove with a bar; Ctrl-C ends the search and keeps what is proved."""
+    columns = (
+        TextColumn("certify     "),
+        BarColumn(bar_width=24),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    with (
+        stop_on_signal() as stopped,
+        Progress(*columns, console=log, disable=not log.is_terminal) as bar,
+    ):
+        task = bar.add_task("", total=1.0)
+        last = time.monotonic()
+
+        def on_progress(proved: Proved) -> bool:
+            nonlocal last
+            told = (
+                f"right {proved.right:.3%}, wrong {proved.wrong:.3%}, undecided "
+                f"{proved.undecided:.3%} ({proved.boxes:,} boxes)"
+            )
+            bar.update(task, completed=proved.rows, description=told)
+            if not log.is_terminal and time.monotonic() - last > LOG_SECONDS:
+                last = time.monotonic()
+                log.print(f"certify: {told}", soft_wrap=True)
+            return stopped()
+
+        return run.certify(
+            until=until,
+            minutes=minutes,
+            workers=workers,
+            cluster=cluster,
+            again=again,
+            on_progress=on_progress,
+        )
+
+
+def _check(run: Run, *, json: bool) -> None:
+    from carryscope.verification.certificate.checking import check_certificate
+    from carryscope.verification.certificate.finding import CERTIFICATE_FILE, read_certificate
+
+    if not (run.directory / CERTIFICATE_FILE).exists():
+        raise CallError(
+            f"There is no certificate in {run.directory}. Run: {program()} certify {run.directory}"
+        )
+    certificate = read_certificate(run.directory)
+    columns = (TextColumn("check       "), BarColumn(bar_width=24), MofNCompleteColumn())
+    with Progress(*columns, console=log, disable=not log.is_terminal) as bar:
+        task = bar.add_task("")
+        checked = check_certificate(
+            run.model(),
+            certificate,
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if json:
+        print_json(checked._asdict() | {"holds": True})
+        return
+    print_plain(
+        f"The certificate holds: {checked.claims:,} bounds in {checked.boxes:,} boxes were "
+        f"computed anew.\n{certificate.statement}"
+    )
+
+
+def without_log(found: Certificate) -> dict[str, object]:
+    """The certificate for a reader: all but the log of boxes."""
+    import msgspec
+
+    told: dict[str, object] = msgspec.to_builtins(found)
+    del told["log"]
+    return told
+
+
+def show_certificate(found: Certificate) -> None:
+    """The certificate for a person: by digit, the largest undecided and wrong families."""
+    screen.print(_digit_table(found))
+    for title, families in (
+        ("Proved wrong, largest first", found.wrong_families),
+        ("Undecided, largest first", found.undecided_families),
+    ):
+        if families:
+            table = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
+            for name in ("digit", "columns", "questions", "for example"):
+                table.add_column(name, justify="right" if name == "questions" else "left")
+            for family in families[:SHOWN_FAMILIES]:
+                table.add_row(
+                    family.digit, family.states, f"{int(family.questions):,}", family.example
+                )
+            screen.print(table)
+    print_plain(f"{found.statement}\n")
+
+
+def _digit_table(found: Certificate) -> Table:
+    table = Table(title="Proved, token by token", box=SIMPLE_HEAD, title_justify="left")
+    for name in ("", "right", "wrong", "undecided", "boxes"):
+        table.add_column(name, justify="right" if name else "left")
+    for digit in found.per_digit:
+        counts = (digit.proved_right, digit.proved_wrong, digit.undecided)
+        table.add_row(digit.digit, *(f"{int(n):,}" for n in counts), f"{digit.boxes:,}")
+    return table

@@ -1,0 +1,124 @@
+"""Check a certificate without trusting the search that made it.
+
+In: a certificate and the model. Out: how many claims were recomputed; a claim that does not
+hold is an error. The search chose what to split and what to claim; none of that is believed:
+
+- the trees of the columns must split every set without gap or overlap, and the log must
+  be a tree from the box of all questions down; so its leaves are disjoint and hold everything;
+- every rival that is said to be beaten in a box, and every box that is said to be wrong, is
+  bounded anew;
+- a leaf is right only if all rivals are beaten in it or above it;
+- the numbers of questions are added up anew, and must be those of the certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Int
+
+from carryscope.errors import WorkError
+from carryscope.model.transformer import Transformer
+from carryscope.task.questions import Array
+from carryscope.verification.certificate.boxes import UNKNOWN
+from carryscope.verification.certificate.certify import Search
+from carryscope.verification.certificate.exploring import CHUNK, OPEN, RIGHT, STUCK, WRONG
+from carryscope.verification.certificate.finding import Certificate, digit_proof
+from carryscope.verification.certificate.intervals import Ranges
+from carryscope.verification.certificate.margins import Elements, Neurons, least_margins
+from carryscope.verification.certificate.proof import RowProof
+from carryscope.verification.certificate.row_tables import RowTables
+
+
+class Checked(NamedTuple):
+    """What was recomputed."""
+
+    claims: int
+    boxes: int
+
+
+def check_certificate(
+    model: Transformer,
+    certificate: Certificate,
+    on_progress: Callable[[int, int], object] = lambda *_: None,
+) -> Checked:
+    """Verify a certificate; `on_progress` hears how many of how many boxes are checked."""
+    work = Search(model, certificate)
+    total, done, claims = sum(len(proof) for proof in work.proofs), 0, 0
+    for proof, told in zip(work.proofs, certificate.per_digit, strict=True):
+        if digit_proof(proof) != told:
+            raise WorkError(f"The counts of {told.digit} are not those of its log.")
+        for boxes, verified in _claims(work, proof):
+            done, claims = done + boxes, claims + verified
+            on_progress(done, total)
+    counts = work.counts(overlaps=certificate.ended != "still running")
+    stated = (certificate.questions, certificate.proved_right, certificate.proved_wrong)
+    if (str(counts.questions), str(counts.right), str(counts.wrong)) != stated:
+        raise WorkError("The numbers of questions in the certificate are not those of its log.")
+    return Checked(claims, total)
+
+
+def _claims(work: Search, proof: RowProof) -> Iterator[tuple[int, int]]:
+    """Verify all claims of a row; how many boxes and claims each step was about."""
+    space = proof.space
+    claimed = _fresh(proof)
+    digits = space.digits(proof.boxes)
+    target, query = space.targets(digits), space.queries(digits)
+    _check_leaves(work, proof, target)
+    at = np.flatnonzero((claimed != 0) | (proof.verdict == WRONG))
+    yield len(proof) - len(at), 0
+    if (target[at] == UNKNOWN).any() or (query[at] == UNKNOWN).any():
+        raise WorkError(f"{space.row.name}: something is claimed where the digit is not certain.")
+    for token in np.unique(query[at]):
+        tables = RowTables.of(work.subject.features, space, int(token))
+        mine = at[query[at] == token]
+        for block in np.array_split(mine, -(-len(mine) // CHUNK)):
+            with torch.inference_mode():
+                yield len(block), _verified(tables, proof, block, claimed[block], target[block])
+
+
+def _fresh(proof: RowProof) -> Int[Array, " box"]:
+    """The rivals claimed beaten in a box that are not claimed in the box above it."""
+    fresh = proof.beaten.astype(np.int64)
+    for parents, children in proof.families():
+        lost = proof.beaten[parents] & ~proof.beaten[children]
+        if lost.any():
+            raise WorkError(f"{proof.space.row.name}: the log forgets what it claimed before.")
+        fresh[children] &= ~proof.beaten[parents].astype(np.int64)
+    return fresh
+
+
+def _check_leaves(work: Search, proof: RowProof, target: Int[Array, " box"]) -> None:
+    """All rivals of a right leaf must be beaten; no verdict may be unknown to us."""
+    if not np.isin(proof.verdict[proof.verdict < 0], (RIGHT, WRONG, OPEN, STUCK)).all():
+        raise WorkError(f"{proof.space.row.name}: the log holds a verdict that does not exist.")
+    right = proof.verdict == RIGHT
+    everyone = (1 << work.subject.features.config.vocabulary) - 1
+    known = proof.beaten[right].astype(np.int64) | 1 << np.maximum(target[right], 0)
+    if (known != everyone).any() or (target[right] == UNKNOWN).any():
+        raise WorkError(f"{proof.space.row.name}: a box is called right with rivals unbeaten.")
+
+
+def _verified(tables: RowTables, proof: RowProof, at: Array, claimed: Array, target: Array) -> int:
+    """Bound the claims about some boxes anew; how many there were."""
+    boxes, goal = proof.boxes[at], torch.from_numpy(target)
+    ranges = Ranges.of(tables, tables.sets(boxes, tables.space.digits(boxes)))
+    neurons = Neurons.of(tables, ranges)
+    elements = Elements(tables, ranges, neurons.which)
+    width = tables.features.config.vocabulary
+    rivals = torch.from_numpy((claimed[:, None] >> np.arange(width) & 1).astype(bool))
+    rivals[torch.arange(len(at)), goal] = False
+    box, loser = rivals.nonzero().T
+    wrong = torch.from_numpy(np.flatnonzero(proof.verdict[at] == WRONG))
+    winner = torch.cat([goal[box], neurons.logits.argmax(1)[wrong]])
+    box, loser = torch.cat([box, wrong]), torch.cat([loser, goal[wrong]])
+    for part in torch.arange(len(box)).split(CHUNK):
+        found = least_margins(
+            tables, ranges, neurons, elements, box[part], winner[part], loser[part]
+        )
+        if (found.least <= 0).any():
+            raise WorkError(f"{tables.space.row.name}: a claim of the log does not hold.")
+    return len(box)

@@ -1,0 +1,57 @@
+"""A certificate kept in a run directory: what is proved stays proved, and the search goes on.
+
+In: a run directory and its model. Out: the `Certificate`, on disk every minute and at the end.
+The certificate is its own checkpoint: the log holds the open boxes too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from carryscope.model.files import weights_hash
+from carryscope.model.transformer import Transformer
+from carryscope.storage import only_writer, write_json
+from carryscope.verification.certificate.certify import MINUTES, UNTIL, Progress, search
+from carryscope.verification.certificate.features import check_supported
+from carryscope.verification.certificate.finding import (
+    CERTIFICATE_FILE,
+    Certificate,
+    read_certificate,
+)
+
+
+def keep_certificate(
+    directory: Path,
+    model: Transformer,
+    *,
+    until: float | None = None,
+    minutes: float | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
+    again: bool = False,
+    on_progress: Callable[[Progress], bool | None] = lambda _: None,
+) -> Certificate:
+    """Prove as much as is asked for, going on from what is proved; `again` starts anew."""
+    check_supported(model.config)
+    until = UNTIL if until is None else until
+    path = directory / CERTIFICATE_FILE
+    known = read_certificate(directory) if path.exists() and not again else None
+    settled = known is not None and known.ended != "still running"
+    if known is not None and settled and known.weights_sha256 == weights_hash(model):
+        if known.decided >= until:
+            return known
+    with only_writer(directory):
+        found = search(
+            model,
+            known=known,
+            until=until,
+            minutes=MINUTES if minutes is None else minutes,
+            workers=workers or os.cpu_count() or 1,
+            cluster=cluster,
+            keep=lambda certificate: write_json(path, certificate),
+            on_progress=on_progress,
+        )
+        write_json(path, found)
+    return found
