@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from exact_margins import as_double, logits_and_scales
 
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
@@ -21,7 +22,6 @@ from carryscope.verification.certificate.margins import (
     least_margins,
 )
 from carryscope.verification.certificate.row_tables import RowTables, grow_space
-from exact_margins import as_double, logits_and_scales
 
 COMPLETIONS = 40
 """Questions drawn from every box."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from jaxtyping import Int
@@ -100,7 +99,7 @@ class NodeFacts:
 
 def _carries_out(has: Array, arriving: int) -> Array:
     below, above = has[:, : 10 - arriving].any(1), has[:, 10 - arriving :].any(1)
-    return NO_CARRY * below + CARRY * above
+    return np.where(below, NO_CARRY, 0) | np.where(above, CARRY, 0)
 
 
 def _digits(has: Array, arriving: int) -> Array:
@@ -129,10 +128,6 @@ class RowSpace:
     @cached_property
     def facts(self) -> list[NodeFacts]:
         return [NodeFacts(tree) for tree in self.trees]
-
-    def count(self, box: Sequence[int]) -> int:
-        """How many questions a box holds."""
-        return prod(int(tree.sizes[node]) for tree, node in zip(self.trees, box, strict=True))
 
     def share(self, boxes: Int[Array, "box column"]) -> Array:
         """The share of all questions in each box, rounded: for choosing, never for counting."""

@@ -150,7 +150,7 @@ class Search:
         return count_whole_questions(self.proofs, overlaps=overlaps)
 
     def certificate(self, *, until: float, ended: str, seconds: float) -> Certificate:
-        """What is proved by now; at the end with overlaps and spot checks, both of which take time."""
+        """What is proved by now; only at the end with overlaps and spot checks, which take time."""
         final = ended != "still running"
         counts = self.counts(overlaps=final)
         wrong = [family for proof in self.proofs for family in families(proof, WRONG)]

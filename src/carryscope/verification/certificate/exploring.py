@@ -123,7 +123,7 @@ def explore(
         boxes, counts = tables.space.children(boxes[split], verdict[split])
         beaten = np.repeat(beaten[split], counts)
     return Fragment(
-        np.concatenate(verdicts).astype(np.int8), np.concatenate(rivals).astype(np.uint16), judged
+        np.concatenate(verdicts).astype(np.int8), np.concatenate(rivals).astype(np.int16), judged
     )
 
 
@@ -132,7 +132,7 @@ def _bits(sets: Array, width: int) -> torch.Tensor:
 
 
 def _as_bits(known: torch.Tensor) -> Array:
-    return known.numpy() @ (1 << np.arange(known.shape[1]))
+    return np.asarray(known.numpy() @ (1 << np.arange(known.shape[1])))
 
 
 def _by_column(space: RowSpace, boxes: Array, hurt: torch.Tensor) -> Array:

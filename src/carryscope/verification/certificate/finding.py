@@ -125,7 +125,7 @@ def _states(space: RowSpace, boxes: Array) -> Array:
         np.where(facts.one_state[boxes[:, c]], facts.state[boxes[:, c]], len(State))
         for c, facts in enumerate(space.facts)
     ]
-    return letters[np.stack(columns[::-1], axis=1)]
+    return np.asarray(letters[np.stack(columns[::-1], axis=1)])
 
 
 def _family(space: RowSpace, states: str, boxes: Array) -> Family:

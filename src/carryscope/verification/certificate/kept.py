@@ -10,10 +10,15 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.storage import only_writer, write_json
-from carryscope.verification.certificate.certify import MINUTES, UNTIL, Progress, search
+from carryscope.verification.certificate.certify import (
+    MINUTES,
+    UNTIL,
+    Progress,
+    check_about,
+    search,
+)
 from carryscope.verification.certificate.features import check_supported
 from carryscope.verification.certificate.finding import (
     CERTIFICATE_FILE,
@@ -38,10 +43,9 @@ def keep_certificate(
     until = UNTIL if until is None else until
     path = directory / CERTIFICATE_FILE
     known = read_certificate(directory) if path.exists() and not again else None
-    settled = known is not None and known.ended != "still running"
-    if known is not None and settled and known.weights_sha256 == weights_hash(model):
-        if known.decided >= until:
-            return known
+    if known is not None and known.ended != "still running" and known.decided >= until:
+        check_about(known, model)
+        return known
     with only_writer(directory):
         found = search(
             model,

@@ -59,9 +59,9 @@ class RowProof:
         self._size = 0
         self._boxes = np.empty((0, space.columns), dtype=np.int16)
         self._verdict = np.empty(0, dtype=np.int8)
-        self._beaten = np.empty(0, dtype=np.uint16)
+        self._beaten = np.empty(0, dtype=np.int16)
         self._first_child = np.empty(0, dtype=np.int64)
-        self._add(space.everything, np.zeros(1, dtype=np.uint16))
+        self._add(space.everything, np.zeros(1, dtype=np.int16))
 
     @classmethod
     def settled(cls, space: RowSpace) -> RowProof:
@@ -171,7 +171,7 @@ class RowProof:
         return RowLog(
             trees=trees,
             verdicts=_packed(self.verdict[order].tobytes()),
-            beaten=_packed(self.beaten[order].astype("<u2").tobytes()),
+            beaten=_packed(self.beaten[order].astype("<i2").tobytes()),
         )
 
     @classmethod
@@ -179,10 +179,10 @@ class RowProof:
         """The proof that was written as text; the trees of `space` are those of the log."""
         proof = cls(space)
         verdict = np.frombuffer(_unpacked(log.verdicts), dtype=np.int8)
-        beaten = np.frombuffer(_unpacked(log.beaten), dtype="<u2")
+        beaten = np.frombuffer(_unpacked(log.beaten), dtype="<i2")
         if len(verdict) != len(beaten) or verdict.max(initial=-1) >= space.columns:
             raise CallError("The log of the proof is damaged. Certify again.")
-        proof.graft(np.zeros(1, dtype=np.int64), Fragment(verdict, beaten.astype(np.uint16), 0))
+        proof.graft(np.zeros(1, dtype=np.int64), Fragment(verdict, beaten.astype(np.int16), 0))
         return proof
 
 

@@ -7,20 +7,22 @@ is the same whoever does the work.
 
 from __future__ import annotations
 
+import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from multiprocessing import get_context
+from threading import Thread
 from typing import Any
 
 import torch
 from jaxtyping import Int
 
 from carryscope.errors import CallError, WorkError
-from carryscope.model.transformer import Transformer
 from carryscope.task.questions import Array
 from carryscope.verification.certificate.boxes import RowSpace
 from carryscope.verification.certificate.exploring import Fragment, explore
@@ -29,6 +31,10 @@ from carryscope.verification.certificate.row_tables import RowTables
 
 ROWS_KEPT = 3
 """Row tables that a process keeps: a few hundred megabytes each for ten digits."""
+
+
+LOOK_EVERY = 2.0
+"""Seconds between two looks of a worker at whether its parent is still there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,32 +79,41 @@ class Worker:
             return explore(tables, task.boxes, task.beaten, small=task.small, most=task.most)
 
 
-_worker: Worker | None = None
-"""The worker of a local process or of a cluster's; set once, when the process starts on a subject."""
+_at_work: dict[str, Worker] = {}
+"""The worker of this process by the weights it works on; set when the process starts on them."""
 
 
 def _start(subject: Subject) -> None:
-    global _worker
     torch.set_num_threads(1)
-    _worker = Worker(subject)
+    _at_work.clear()
+    _at_work[subject.weights_sha256] = Worker(subject)
 
 
 def _start_here(subject: Subject) -> None:
-    """Ctrl-C reaches every process of a terminal; only the first one answers it."""
+    """Ctrl-C reaches every process of a terminal; only the first one answers it.
+
+    If that one is killed outright, its workers must not wait for tasks forever.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     _start(subject)
 
 
-def _do(task: Task) -> Fragment:
-    assert _worker is not None
-    return _worker.do(task)
+def _leave_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOK_EVERY)
+    os._exit(1)
+
+
+def _do(weights_sha256: str, task: Task) -> Fragment:
+    return _at_work[weights_sha256].do(task)
 
 
 def _do_on_cluster(subject: Subject, task: Task) -> Fragment:
     """On a cluster a process may have worked for somebody else before."""
-    if _worker is None or _worker.subject.weights_sha256 != subject.weights_sha256:
+    if subject.weights_sha256 not in _at_work:
         _start(subject)
-    return _do(task)
+    return _do(subject.weights_sha256, task)
 
 
 @contextmanager
@@ -113,7 +128,7 @@ def at_work(subject: Subject, workers: int, cluster: str | None) -> Iterator[tup
         context = get_context("spawn")
         with ProcessPoolExecutor(workers, context, _start_here, (subject,)) as pool:
             try:
-                yield (lambda task: pool.submit(_do, task)), workers
+                yield partial(pool.submit, _do, subject.weights_sha256), workers
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 
@@ -146,6 +161,7 @@ def _on_cluster(subject: Subject, address: str) -> Iterator[tuple[Submit, int]]:
         there: Any = client.scatter(subject, broadcast=True)
 
         def submit(task: Task) -> Future[Fragment]:
-            return client.submit(_do_on_cluster, there, task, pure=False)  # type: ignore[no-any-return]
+            future: Future[Fragment] = client.submit(_do_on_cluster, there, task, pure=False)
+            return future
 
         yield submit, count
