@@ -52,7 +52,8 @@ def assert_equal_to_counting(model: Transformer) -> Certificate:
     assert found.undecided == "0"
     assert int(found.proved_right) == right
     assert int(found.proved_wrong) == 100**model.config.digits - right
-    assert [int(digit.proved_right) for digit in found.per_digit] == tokens
+    for digit, count in zip(found.per_digit, tokens, strict=True):
+        assert int(digit.proved_right) <= count <= int(digit.proved_right) + int(digit.undecided)
     return found
 
 
