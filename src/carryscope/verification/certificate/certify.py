@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Int
 
 from carryscope.errors import CallError, WorkError
@@ -84,7 +85,7 @@ def subject_of(model: Transformer, logs: Certificate | None = None) -> Subject:
             RowSpace(row, [tree.tree() for tree in log.trees])
             for row, log in zip(rows, logs.log, strict=True)
         ]
-    return Subject(weights_hash(model), features, spaces)
+    return Subject(weights_hash(model), features, Features.of(model, torch.float64), spaces)
 
 
 class Search:

@@ -14,6 +14,7 @@ hold is an error. The search chose what to split and what to claim; none of that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -74,10 +75,17 @@ def _claims(work: Search, proof: RowProof) -> Iterator[tuple[int, int]]:
         raise WorkError(f"{space.row.name}: something is claimed where the digit is not certain.")
     for token in np.unique(query[at]):
         tables = RowTables.of(work.subject.features, space, int(token))
+        exact = lru_cache(1)(partial(RowTables.of, work.subject.exact, space, int(token)))
         mine = at[query[at] == token]
         for block in np.array_split(mine, -(-len(mine) // CHUNK)):
             with torch.inference_mode():
-                yield len(block), _verified(tables, proof, block, claimed[block], target[block])
+                claims, failed = _verified(tables, proof, block, claimed[block], target[block])
+                doubtful = block[failed]
+                if len(doubtful):
+                    parts = (doubtful, claimed[doubtful], target[doubtful])
+                    if len(_verified(exact(), proof, *parts)[1]):
+                        raise WorkError(f"{space.row.name}: a claim of the log does not hold.")
+            yield len(block), claims
 
 
 def _fresh(proof: RowProof) -> Int[Array, " box"]:
@@ -102,8 +110,10 @@ def _check_leaves(work: Search, proof: RowProof, target: Int[Array, " box"]) -> 
         raise WorkError(f"{proof.space.row.name}: a box is called right with rivals unbeaten.")
 
 
-def _verified(tables: RowTables, proof: RowProof, at: Array, claimed: Array, target: Array) -> int:
-    """Bound the claims about some boxes anew; how many there were."""
+def _verified(
+    tables: RowTables, proof: RowProof, at: Array, claimed: Array, target: Array
+) -> tuple[int, Int[Array, " failed"]]:
+    """Bound the claims about some boxes anew: how many there were, and whose do not hold."""
     boxes, goal = proof.boxes[at], torch.from_numpy(target)
     ranges = Ranges.of(tables, tables.sets(boxes, tables.space.digits(boxes)))
     neurons = Neurons.of(tables, ranges)
@@ -115,10 +125,11 @@ def _verified(tables: RowTables, proof: RowProof, at: Array, claimed: Array, tar
     wrong = torch.from_numpy(np.flatnonzero(proof.verdict[at] == WRONG))
     winner = torch.cat([goal[box], neurons.logits.argmax(1)[wrong]])
     box, loser = torch.cat([box, wrong]), torch.cat([loser, goal[wrong]])
-    for part in torch.arange(len(box)).split(CHUNK):
+    failed = []
+    for start in range(0, len(box), CHUNK):
+        part = slice(start, start + CHUNK)
         found = least_margins(
             tables, ranges, neurons, elements, box[part], winner[part], loser[part]
         )
-        if (found.least <= 0).any():
-            raise WorkError(f"{tables.space.row.name}: a claim of the log does not hold.")
-    return len(box)
+        failed.append(box[part][found.least <= 0].numpy())
+    return len(box), np.unique(np.concatenate([*failed, np.empty(0, dtype=np.int64)]))

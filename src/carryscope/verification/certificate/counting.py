@@ -104,7 +104,7 @@ def overlap(
     one, other = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     size = np.ones(1, dtype=np.int64 if space.columns <= MOST_COLUMNS_IN_A_WORD else object)
     for column, mine, theirs in zip(order, left, right, strict=True):
-        if int((mine.count[one] * theirs.count[other]).sum()) > MOST_PAIRS:
+        if int((mine.many[one] * theirs.many[other]).sum()) > MOST_PAIRS:
             return None
         before, one, other = _extended(mine, theirs, one, other)
         common = _common(space, other_space, column)[mine.node[one], theirs.node[other]]
@@ -119,7 +119,7 @@ class _Prefixes(NamedTuple):
     node: Int[Array, " prefix"]
     """The set in the last column."""
     start: Int[Array, " shorter"]
-    count: Int[Array, " shorter"]
+    many: Int[Array, " shorter"]
     """The beginnings that go on from each shorter one stand in a row."""
 
 
@@ -139,10 +139,10 @@ def _extended(
     mine: _Prefixes, theirs: _Prefixes, one: Array, other: Array
 ) -> tuple[Array, Array, Array]:
     """Every pair of beginnings, one column longer: where it came from, and its two sides."""
-    times = mine.count[one] * theirs.count[other]
+    times = mine.many[one] * theirs.many[other]
     before = np.repeat(np.arange(len(one)), times)
     place = np.arange(len(before)) - np.repeat(np.cumsum(times) - times, times)
-    across = theirs.count[other][before]
+    across = theirs.many[other][before]
     longer = mine.start[one][before] + place // across
     return before, longer, theirs.start[other][before] + place % across
 

@@ -5,11 +5,12 @@ In: boxes of one row and query, and how small is small. Out: a `Fragment` of the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from carryscope.task.questions import Array
 from carryscope.verification.certificate.boxes import RowSpace
@@ -37,6 +38,8 @@ class Verdicts:
     """RIGHT, WRONG, or the column to split."""
     beaten: Int[Array, " box"]
     """The rivals that the target beats everywhere in the box, as bits."""
+    doubtful: Bool[Array, " box"]
+    """Whether it is rounding that keeps the box from being decided."""
 
 
 def judge(
@@ -70,14 +73,18 @@ def judge(
     box, rival = (near[:, None] & ~known).nonzero().T
     keep = rival != nearest[box]
     box, rival = box[keep], rival[keep]
-    for at, other in zip(box.split(CHUNK), rival.split(CHUNK), strict=True):
+    for start in range(0, len(box), CHUNK):
+        at, other = box[start : start + CHUNK], rival[start : start + CHUNK]
         more = least_margins(tables, ranges, neurons, elements, at, target[at], other)
         known[at, other] = more.least > GUARD
     hurt = _by_column(space, boxes, first.hurt)
     verdict = np.where(np.isneginf(hurt).all(1), STUCK, hurt.argmax(1))
     verdict[(~right & (first.least > GUARD)).numpy()] = WRONG
     verdict[(known.all(1) & right).numpy()] = RIGHT
-    return Verdicts(verdict, _as_bits(known))
+    lead = neurons.logits.amax(1) - neurons.logits[everyone, torch.where(right, nearest, target)]
+    unsure = (first.rounding > lead / 2) & (first.least + first.rounding > GUARD)
+    doubtful = (verdict == STUCK) | ((verdict >= 0) & unsure.numpy())
+    return Verdicts(verdict, _as_bits(known), doubtful)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +103,7 @@ class Fragment:
 
 def explore(
     tables: RowTables,
+    exact_tables: Callable[[], RowTables],
     boxes: Int[Array, "box column"],
     beaten: Int[Array, " box"],
     *,
@@ -105,7 +113,8 @@ def explore(
     """Judge the boxes, split the undecided, and go on, level by level.
 
     Parts that hold less than the share `small` of all questions are left open, and so is
-    what remains after about `most` boxes.
+    what remains after about `most` boxes. Where it is rounding that keeps a box from being
+    decided, it is judged again by tables in float64.
     """
     verdicts, rivals, judged = [], [], 0
     while len(boxes):
@@ -116,6 +125,10 @@ def explore(
             if len(at):
                 found = judge(tables, boxes[at], beaten[at])
                 verdict[at], beaten[at] = found.verdict, found.beaten
+                doubtful = at[found.doubtful]
+                if len(doubtful):
+                    found = judge(exact_tables(), boxes[doubtful], beaten[doubtful])
+                    verdict[doubtful], beaten[doubtful] = found.verdict, found.beaten
         judged += int(wanted.sum())
         verdicts.append(verdict)
         rivals.append(beaten)

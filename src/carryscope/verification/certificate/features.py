@@ -15,8 +15,9 @@ subtract the mean. With sigma and sigma_f their two scales, and z_i = x . V_i + 
 
 since relu(z / sigma) = relu(z) / sigma. docs/certificate.md derives it all, rounding included.
 
-Tables are computed in float64 and kept in float32, which is twice as fast to work with; what
-rounding can then cost is bounded through the *reach* of each feature.
+Tables are computed in float64 and kept in float32, which is faster to work with; what rounding
+can then cost is bounded through the *reach* of each feature. For the few single questions that
+this leaves undecided there are tables in float64.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from carryscope.model.config import ModelConfig
 from carryscope.model.tables import FirstLayerTables
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Block, Transformer
 
-UNIT = 2.0**-24
-"""Half the distance from 1 to the next float32: the relative error of one operation."""
+UNITS = {torch.float32: 2.0**-24, torch.float64: 2.0**-44}
+"""The relative error of one operation. That of float64 is 2^-53; but tables are themselves
+computed in float64, by sums of up to a thousand terms, and 2^-44 has room for that too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +63,21 @@ class Features:
     out_bias_tokens: Float[Tensor, " token"]
     offset: Float[Tensor, " token"]
     """What the last LayerNorm's bias and the unembedding's add to each logit."""
+    dtype: torch.dtype
+    """Of all tables but `query` and `key`."""
     epsilon: float = LAYER_NORM_EPSILON
 
     @classmethod
-    def of(cls, model: Transformer) -> Features:
+    def of(cls, model: Transformer, dtype: torch.dtype = torch.float32) -> Features:
         """The tables of a model; more than one layer is refused."""
         check_supported(model.config)
         with torch.inference_mode():
-            return _features(_as_double(model))
+            return _features(_as_double(model), dtype)
+
+    @property
+    def unit(self) -> float:
+        """The relative error of one operation on the tables."""
+        return UNITS[self.dtype]
 
     @property
     def d_mlp(self) -> int:
@@ -105,7 +114,7 @@ def _as_double(model: Transformer) -> Transformer:
     return exact
 
 
-def _features(model: Transformer) -> Features:
+def _features(model: Transformer, dtype: torch.dtype) -> Features:
     block = model.blocks[0]
     assert isinstance(block, Block)
     tables = FirstLayerTables.of(model)
@@ -119,17 +128,18 @@ def _features(model: Transformer) -> Features:
         config=model.config,
         query=tables.query,
         key=tables.key,
-        written=written.float(),
-        embedded=embedded.float(),
-        norms=read_off.norm(dim=1).float(),
-        reach=reach.float(),
-        beta=beta.float(),
-        to_tokens=(g @ out.T).float(),
-        to_stream=out.float(),
-        to_stream_norms=out.norm(dim=1).float(),
-        out_bias=out_bias.float(),
-        out_bias_tokens=(out_bias @ g.T).float(),
-        offset=(model.ln_final.b @ model.unembed.W_U + model.unembed.b_U).float(),
+        written=written.to(dtype),
+        embedded=embedded.to(dtype),
+        norms=read_off.norm(dim=1).to(dtype),
+        reach=reach.to(dtype),
+        beta=beta.to(dtype),
+        to_tokens=(g @ out.T).to(dtype),
+        to_stream=out.to(dtype),
+        to_stream_norms=out.norm(dim=1).to(dtype),
+        out_bias=out_bias.to(dtype),
+        out_bias_tokens=(out_bias @ g.T).to(dtype),
+        offset=(model.ln_final.b @ model.unembed.W_U + model.unembed.b_U).to(dtype),
+        dtype=dtype,
     )
 
 

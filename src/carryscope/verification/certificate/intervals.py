@@ -23,7 +23,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from carryscope.verification.certificate.features import UNIT
 from carryscope.verification.certificate.row_tables import RowTables
 
 NEGLIGIBLE = 0.001
@@ -74,20 +73,22 @@ class Shares:
         known = tables.fixed_weight + single.sum(1)
         rest_least = (least * free[..., None]).sum(1)
         rest_most = (most * free[..., None]).sum(1)
-        part, fixed = (single / known[:, None]).float(), (tables.fixed_weight / known).float()
+        kind = tables.features.dtype
+        part = (single / known[:, None]).to(kind)
+        fixed = (tables.fixed_weight / known).to(kind)
         return cls(
             sets=sets,
             free=free,
             others_least=others_least,
             others_most=others_most,
-            middle=((alpha_least + alpha_most) / 2).float(),
-            half=((alpha_most - alpha_least) / 2).float(),
-            most=alpha_most.float(),
+            middle=((alpha_least + alpha_most) / 2).to(kind),
+            half=((alpha_most - alpha_least) / 2).to(kind),
+            most=alpha_most.to(kind),
             known_part=part,
             fixed_part=fixed,
             known_value=_known_value(tables, sets, part, fixed, free),
-            known_least=(known / (known + rest_most)).float(),
-            known_most=(known / (known + rest_least)).float(),
+            known_least=(known / (known + rest_most)).to(kind),
+            known_most=(known / (known + rest_least)).to(kind),
         )
 
     @property
@@ -169,9 +170,9 @@ class Ranges:
             moves[:, s, h] = torch.where(here, move, moves[:, s, h])
             radius.addcmul_(away, half[:, None]).addcmul_(around, most[:, None])
             absolute.addcmul_(away.add_(around), most[:, None])
-        radius.add_(absolute, alpha=FUZZ * UNIT)
+        radius.add_(absolute, alpha=FUZZ * features.unit)
         by_slot = moves.sum(2)
-        rounding = 1 + (features.d_model + FUZZ) * UNIT
+        rounding = 1 + (features.d_model + FUZZ) * features.unit
         return cls(
             shares, written, at, radius, absolute, by_slot, (by_slot.sum(1) + known_move) * rounding
         )

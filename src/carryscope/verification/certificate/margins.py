@@ -19,7 +19,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from carryscope.verification.certificate.features import UNIT
 from carryscope.verification.certificate.intervals import FUZZ, Ranges, Shares
 from carryscope.verification.certificate.row_tables import RowTables, Slot, pair_values
 
@@ -61,7 +60,7 @@ class Neurons:
         f = tables.features
         x = ranges.at[:, f.stream]
         sigma = (x.square().mean(1) + f.epsilon).sqrt()
-        tilt = ranges.move / math.sqrt(f.d_model) + sigma * (f.d_model + FUZZ) * UNIT
+        tilt = ranges.move / math.sqrt(f.d_model) + sigma * (f.d_model + FUZZ) * f.unit
         curve = ranges.move.square() / (2 * f.d_model * sigma)
         z = ranges.at[:, : f.d_mlp] + sigma[:, None] * f.beta
         radius = ranges.radius[:, : f.d_mlp] + (tilt + curve)[:, None] * f.beta.abs()
@@ -76,7 +75,7 @@ class Neurons:
             (sigma + tilt + curve) * ranges.move
             + (tilt + curve) * (x + f.out_bias).norm(dim=1)
             + change @ norms
-            + (count + FUZZ) * UNIT * (active @ norms + sigma * (x + f.out_bias).norm(dim=1))
+            + (count + FUZZ) * f.unit * (active @ norms + sigma * (x + f.out_bias).norm(dim=1))
         )
         length, root = stream.norm(dim=1), math.sqrt(f.d_model)
         scale = (length.square() / f.d_model + sigma.square() * f.epsilon).sqrt()
@@ -105,9 +104,9 @@ class Elements:
     ) -> tuple[Float[Tensor, "pair head"], list[Float[Tensor, "pair _ head"]]]:
         """The functional of v, for the fixed tokens together and for all elements."""
         slots, part = self._tables.slots, self._tables.fixed_part
-        found = (functional @ self._table).unflatten(1, (-1, part.shape[1]))
+        found = (functional @ self._table).view(len(functional), -1, part.shape[1])
         sizes = [len(part), *(n for s in slots for n in [s.tokens] * (1 if s.part is None else 2))]
-        fixed, *rest = found.split(sizes, 1)
+        fixed, *rest = torch.split(found, sizes, 1)
         parts, values = iter(rest), []
         for slot in slots:
             if slot.part is None:
@@ -126,7 +125,8 @@ class Margins:
     """Below this the margin does not go; positive means proved."""
     hurt: Float[Tensor, "pair slot"]
     """How much each slot's freedom costs."""
-    relaxed: Float[Tensor, " pair"]
+    rounding: Float[Tensor, " pair"]
+    """How much of it is owed to rounding."""
 
 
 def least_margins(
@@ -158,7 +158,7 @@ def least_margins(
     )
     margin = neurons.logits[box, winner] - neurons.logits[box, loser]
     relaxed = (margin - least).clamp(min=0)
-    along = torch.zeros(len(box), f.d_model + f.config.vocabulary, dtype=torch.float32)
+    along = torch.zeros(len(box), f.d_model + f.config.vocabulary, dtype=f.dtype)
     along[:, : f.d_model] = (by_sigma / (f.d_model * sigma))[:, None] * ranges.at[
         :, f.stream
     ].index_select(0, box)
@@ -169,7 +169,7 @@ def least_margins(
     moved = written - (elements.at_reference.index_select(0, box) * functional).sum(1)
     rounding = _rounding(tables, ranges, neurons, elements, box, a, functional, direct)
     share = ranges.moves[box] / ranges.move[box].clamp(min=1e-300)[:, None]
-    return Margins(least + moved - rounding, lost + relaxed[:, None] * share, relaxed)
+    return Margins(least + moved - rounding, lost + relaxed[:, None] * share, rounding)
 
 
 def _rounding(
@@ -194,7 +194,7 @@ def _rounding(
     biases = sigma * (a @ f.beta[neurons.which].abs() + direct.abs())
     offsets = neurons.scale_most[box] * f.offset.abs().max()
     size = (2 + ranges.shares.most_in_all[box]) * (weight * absolute).sum(1) + biases + offsets
-    return (neurons.active[box] + f.d_model + FUZZ) * UNIT * size
+    return (neurons.active[box] + f.d_model + FUZZ) * f.unit * size
 
 
 def _lines(
@@ -259,4 +259,4 @@ def _least_shares(slot: Slot, gain: Tensor, shares: Shares, box: Tensor, s: int)
     """The least of alpha * gain for each element, over the range of its share, all heads."""
     most, least = shares.others_most[box, s, None], shares.others_least[box, s, None]
     others = torch.where(gain > 0, most, least)
-    return ((slot.weight / (slot.weight + others)).float() * gain).sum(-1)
+    return ((slot.weight / (slot.weight + others)).to(gain.dtype) * gain).sum(-1)

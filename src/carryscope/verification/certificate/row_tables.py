@@ -34,20 +34,22 @@ class Attention:
 
     weight: Float[Tensor, "position token head"]
     """exp(score), in float64; the largest is 1, since only ratios count."""
+    dtype: torch.dtype
+    """In which values, and parts of a whole, are worked with."""
 
     @classmethod
     def of(cls, features: Features, row: Row, query: int) -> Attention:
         """The weights of a row and query."""
         asked, offered = features.query[row.position, query], features.key[: row.position + 1]
         scores = torch.einsum("he,pthe->pth", asked, offered)
-        return cls((scores - scores.amax((0, 1))).exp())
+        return cls((scores - scores.amax((0, 1))).exp(), features.dtype)
 
     def of_pairs(self, row: Row, column: int) -> tuple[Tensor, Tensor]:
         """The weight of every digit pair of a column, and the part of its first digit in it."""
         first, second = row.positions_of(column)
         own = self.weight[first, :10, None].expand(-1, 10, -1).flatten(0, 1)
         weight = own + self.weight[second, None, :10].expand(10, -1, -1).flatten(0, 1)
-        return weight, (own / weight).float()
+        return weight, (own / weight).to(self.dtype)
 
     def of_fixed(self, row: Row, query: int) -> tuple[list[int], list[int], Tensor]:
         """Positions and tokens that never change, the query among them, and their weights."""
@@ -62,11 +64,9 @@ def pair_values(
     part: Float[Tensor, "pair head"],
 ) -> Float[Tensor, "*batch pair head some"]:
     """What a head makes of a column: the mean of its two digits, by their weights."""
-    part = part.unflatten(0, (10, 10))[..., None]
+    part = part.view(10, 10, -1, 1)
     one, other = first[..., :, None, :, :], second[..., None, :, :, :]
-    return torch.lerp(other.expand(*one.shape[:-4], 10, 10, *one.shape[-2:]), one, part).flatten(
-        -4, -3
-    )
+    return (other + part * (one - other)).flatten(-4, -3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class RowTables:
         with torch.inference_mode():
             attention = Attention.of(features, row, query)
             where, tokens, weights = attention.of_fixed(row, query)
-            part = (weights / weights.sum(0)).float()
+            part = (weights / weights.sum(0)).to(features.dtype)
             slots, stacked = [], [written[where, tokens]]
             for c, tree in enumerate(space.trees):
                 slots.append(_column(features, attention, row, c, tree))
@@ -187,7 +187,8 @@ def _column(
     features: Features, attention: Attention, row: Row, column: int, tree: ColumnTree
 ) -> Slot:
     weight, part = attention.of_pairs(row, column)
-    values = pair_values(*(features.written[p, :10] for p in row.positions_of(column)), part)
+    first, second = (features.written[p, :10] for p in row.positions_of(column))
+    values = pair_values(first, second, part)
     stretches = [slice(a, b) for a, b in zip(tree.start, tree.stop, strict=True)]
     sets, ordered = [tree.order[s] for s in stretches], values[tree.order]
     return Slot.of(features, weight, part, sets, [ordered[s] for s in stretches])
@@ -254,9 +255,10 @@ def _moves(
     for c in range(row.layout.digits):
         weight, part = attention.of_pairs(row, c)
         weights.append(weight)
-        values.append(pair_values(*(features.written[p, :10] for p in row.positions_of(c)), part))
+        first, second = (features.written[p, :10] for p in row.positions_of(c))
+        values.append(pair_values(first, second, part))
     total = fixed.sum(0) + sum(weight.mean(0) for weight in weights)
-    shares = [(weight / total).float()[..., None] for weight in weights]
-    mean = ((fixed / total).float()[..., None] * features.written[where, tokens]).sum(0)
+    shares = [(weight / total).to(features.dtype)[..., None] for weight in weights]
+    mean = ((fixed / total).to(features.dtype)[..., None] * features.written[where, tokens]).sum(0)
     mean = mean + sum((s * v).mean(0) for s, v in zip(shares, values, strict=True))
     return [(s * (v - mean)).sum(1) for s, v in zip(shares, values, strict=True)]

@@ -43,6 +43,8 @@ class Subject:
 
     weights_sha256: str
     features: Features
+    exact: Features
+    """The same in float64."""
     spaces: list[RowSpace]
 
 
@@ -67,16 +69,23 @@ class Worker:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.tables = lru_cache(ROWS_KEPT)(self._tables)
+        self.tables = lru_cache(ROWS_KEPT)(partial(self._tables, subject.features))
+        self.exact_tables = lru_cache(1)(partial(self._tables, subject.exact))
 
-    def _tables(self, row: int, query: int) -> RowTables:
-        return RowTables.of(self.subject.features, self.subject.spaces[row], query)
+    def _tables(self, features: Features, row: int, query: int) -> RowTables:
+        return RowTables.of(features, self.subject.spaces[row], query)
 
     def do(self, task: Task) -> Fragment:
         """Do one task."""
         with torch.inference_mode():
-            tables = self.tables(task.row, task.query)
-            return explore(tables, task.boxes, task.beaten, small=task.small, most=task.most)
+            return explore(
+                self.tables(task.row, task.query),
+                partial(self.exact_tables, task.row, task.query),
+                task.boxes,
+                task.beaten,
+                small=task.small,
+                most=task.most,
+            )
 
 
 _at_work: dict[str, Worker] = {}
@@ -128,7 +137,7 @@ def at_work(subject: Subject, workers: int, cluster: str | None) -> Iterator[tup
         context = get_context("spawn")
         with ProcessPoolExecutor(workers, context, _start_here, (subject,)) as pool:
             try:
-                yield partial(pool.submit, _do, subject.weights_sha256), workers
+                yield (lambda task: pool.submit(_do, subject.weights_sha256, task)), workers
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 
@@ -147,21 +156,21 @@ def _alone(subject: Subject) -> Submit:
 @contextmanager
 def _on_cluster(subject: Subject, address: str) -> Iterator[tuple[Submit, int]]:
     try:
-        from distributed import Client
+        import distributed
     except ImportError as error:
         raise CallError("--cluster needs dask. Run: pip install 'carryscope[cluster]'") from error
     try:
-        client = Client(address, timeout="10s")
+        connect: Any = distributed.Client
+        client = connect(address, timeout="10s")
     except (OSError, ValueError) as error:
         raise CallError(f"No dask scheduler answers at {address}: {error}.") from error
     with client:
         count = sum(client.nthreads().values())
         if not count:
             raise WorkError(f"The dask scheduler at {address} has no workers.")
-        there: Any = client.scatter(subject, broadcast=True)
+        there = client.scatter(subject, broadcast=True)
 
         def submit(task: Task) -> Future[Fragment]:
-            future: Future[Fragment] = client.submit(_do_on_cluster, there, task, pure=False)
-            return future
+            return client.submit(_do_on_cluster, there, task, pure=False)  # type: ignore[no-any-return]
 
         yield submit, count
