@@ -74,3 +74,12 @@ def test_fixed_and_earlier_tokens_stand_where_the_row_says() -> None:
 def test_masses_of_twenty_digits_are_exact() -> None:
     space = space_of(20, 0)
     assert count_questions(space, space.everything) == 10**40
+
+
+def test_the_proof_says_of_a_question_what_its_leaf_says() -> None:
+    space = space_of(2, 1)
+    proof = RowProof.settled(space)
+    leaves = proof.open_boxes()
+    proof.verdict[leaves] = -1 - np.arange(len(leaves)) % 4
+    for leaf in leaves[::11]:
+        assert (proof.about(questions_of(space, proof.boxes[leaf])) == proof.verdict[leaf]).all()

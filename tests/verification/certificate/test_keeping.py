@@ -28,9 +28,9 @@ from carryscope.verification.certificate.finding import (
 )
 
 
-def some_run(directory: Path, seed: int = 0) -> Run:
-    """A run with a small untrained model of two digits."""
-    config = ModelConfig(digits=2, heads=2, d_model=24)
+def some_run(directory: Path, seed: int = 0, digits: int = 2) -> Run:
+    """A run with a small untrained model."""
+    config = ModelConfig(digits=digits, heads=2, d_model=24)
     model = initialise(Transformer(config), torch.Generator().manual_seed(seed))
     directory.mkdir(parents=True, exist_ok=True)
     save_weights(model, directory)
@@ -69,14 +69,15 @@ def test_undecided_families_are_all_that_is_undecided(certified: tuple[Run, Cert
 
 
 def test_a_search_that_was_stopped_goes_on_to_the_same_certificate(tmp_path: Path) -> None:
-    whole = some_run(tmp_path / "whole").certify(until=0.9, workers=1)
-    run = some_run(tmp_path / "parts")
-    calls = iter([False] * 3 + [True] * 100)
-    stopped = run.certify(until=0.9, workers=1, on_progress=lambda _: next(calls))
+    whole = some_run(tmp_path / "whole", digits=1).certify(until=1.0, workers=1)
+    run = some_run(tmp_path / "parts", digits=1)
+    calls = iter([False, False, True])
+    stopped = run.certify(until=1.0, workers=1, on_progress=lambda _: next(calls))
     assert stopped.ended == "asked to"
     assert 0 < stopped.boxes < whole.boxes
     assert read_certificate(run.directory) == stopped
-    resumed = run.certify(until=0.9, workers=1)
+    resumed = run.certify(until=1.0, workers=1)
+    assert resumed.undecided == "0"
     assert told(resumed) == told(whole)
 
 

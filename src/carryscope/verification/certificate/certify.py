@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +37,7 @@ from carryscope.verification.certificate.margins import DEMANDED
 from carryscope.verification.certificate.proof import RowProof
 from carryscope.verification.certificate.row_tables import grow_space
 from carryscope.verification.certificate.statement import statement
-from carryscope.verification.certificate.workers import Subject, Submit, Task, at_work
+from carryscope.verification.certificate.workers import Pending, Subject, Submit, Task, at_work
 from carryscope.version import __version__
 
 UNTIL = 0.99
@@ -241,7 +240,7 @@ def _walk(work: Search, submit: Submit, ahead: int) -> Iterator[float]:
     """Do the tasks, a few at a time, and take them in in order; the time, after each of them."""
     yield time.monotonic()
     for tasks in work.rounds():
-        waiting: deque[tuple[Task, Array, Future[Fragment]]] = deque()
+        waiting: deque[tuple[Task, Array, Pending]] = deque()
         for task, roots in tasks:
             waiting.append((task, roots, submit(task)))
             if len(waiting) > ahead:
@@ -250,7 +249,7 @@ def _walk(work: Search, submit: Submit, ahead: int) -> Iterator[float]:
             yield _take_next(work, waiting)
 
 
-def _take_next(work: Search, waiting: deque[tuple[Task, Array, Future[Fragment]]]) -> float:
+def _take_next(work: Search, waiting: deque[tuple[Task, Array, Pending]]) -> float:
     task, roots, future = waiting.popleft()
     work.take(task, roots, future.result())
     return time.monotonic()

@@ -7,9 +7,10 @@ the model runs free: its first token is the true one, so the second row reads wh
 read teacher-forced, and so on. A question is wrong if any row is: either an earlier token is
 already wrong, or the row reads the true answer so far and errs.
 
-So with B_k the questions not proved right in row k and W_k those proved wrong, what counts is
-the size of the unions of all B_k and of all W_k. Counting is by inclusion and exclusion to
-second order, in whole numbers:
+Up to three digits questions are looked up one by one in the proofs. Beyond, with B_k the
+questions not proved right in row k and W_k those proved wrong, what counts is the size of the
+unions of all B_k and of all W_k, and it is bounded by inclusion and exclusion to second order,
+in whole numbers:
 
     |union of B| <= sum_k |B_k| - sum over a chain of rows of |B_k and B_k+1|
     |union of W| >= sum_k |W_k| - sum over all pairs of rows of |W_j and W_k|
@@ -27,10 +28,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.task.questions import Array
+from carryscope.task.questions import Array, Questions
 from carryscope.verification.certificate.boxes import RowSpace
-from carryscope.verification.certificate.exploring import OPEN, STUCK, WRONG
+from carryscope.verification.certificate.exploring import OPEN, RIGHT, STUCK, WRONG
 from carryscope.verification.certificate.proof import RowProof
+
+MOST_DIGITS_ONE_BY_ONE = 3
+"""A million questions are looked up in no time; a hundred million are not."""
 
 MOST_PAIRS = 20_000_000
 """Beyond so many pairs of boxes an overlap is not counted: taken for 0, or for all it can be."""
@@ -58,6 +62,8 @@ def count_whole_questions(proofs: Sequence[RowProof], *, overlaps: bool = True) 
     Without `overlaps` the union bound alone is used, which is quick and never says more.
     """
     columns = proofs[0].space.columns
+    if overlaps and columns <= MOST_DIGITS_ONE_BY_ONE:
+        return _one_by_one(proofs, columns)
     questions = 100**columns
     bad = [proof.count(WRONG, OPEN, STUCK) for proof in proofs]
     wrong = [proof.count(WRONG) for proof in proofs]
@@ -69,6 +75,15 @@ def count_whole_questions(proofs: Sequence[RowProof], *, overlaps: bool = True) 
         )
     right = max(0, questions - sum(bad) + shared)
     return Counts(questions, right, _least_wrong(proofs, wrong, overlaps))
+
+
+def _one_by_one(proofs: Sequence[RowProof], columns: int) -> Counts:
+    """What the proofs say about every single question."""
+    pairs = np.indices((100,) * columns).reshape(columns, -1).T
+    questions = Questions(pairs // 10, pairs % 10)
+    verdicts = np.stack([proof.about(questions) for proof in proofs])
+    right, wrong = (verdicts == RIGHT).all(0), (verdicts == WRONG).any(0)
+    return Counts(len(pairs), int(right.sum()), int(wrong.sum()))
 
 
 def _least_wrong(proofs: Sequence[RowProof], wrong: Sequence[int], overlaps: bool) -> int:

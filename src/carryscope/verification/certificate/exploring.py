@@ -25,7 +25,7 @@ single question that stays undecided. A column number means that the box is spli
 CHUNK = 64
 """Boxes bounded at once: their features stay near the processor's cache."""
 
-WORTH_IT = 1.0
+WORTH_IT = 0.1
 """The other rivals are asked too if the nearest one fails by less than this many times its
 margin at the reference point: what is proved for a box holds for its parts."""
 

@@ -52,7 +52,7 @@ def keep_certificate(
             known=known,
             until=until,
             minutes=MINUTES if minutes is None else minutes,
-            workers=workers or os.cpu_count() or 1,
+            workers=(os.cpu_count() or 1) if workers is None else workers,
             cluster=cluster,
             keep=lambda certificate: write_json(path, certificate),
             on_progress=on_progress,

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Int
 
 from carryscope.errors import CallError
-from carryscope.task.questions import Array
+from carryscope.task.questions import Array, Questions
 from carryscope.verification.certificate.boxes import UNKNOWN, RowSpace
 from carryscope.verification.certificate.exploring import OPEN, Fragment
 from carryscope.verification.certificate.trees import ColumnTree
@@ -142,6 +142,18 @@ class RowProof:
     def share(self, *verdicts: int) -> float:
         """About which share of all questions lies in boxes with one of these verdicts."""
         return float(self.space.share(self.leaves(*verdicts)).sum())
+
+    def about(self, questions: Questions) -> Int[Array, " batch"]:
+        """What the proof says about each question: the verdict of the leaf that holds it."""
+        pairs = 10 * questions.first.astype(np.int64) + questions.second
+        at = np.zeros(len(pairs), dtype=np.int64)
+        while (going := np.flatnonzero(self.verdict[at] >= 0)).size:
+            box, column = at[going], self.verdict[at[going]]
+            for c, tree in enumerate(self.space.trees):
+                here = column == c
+                node, pair = self.boxes[box[here], c], pairs[going[here], c]
+                at[going[here]] = self._first_child[box[here]] + tree.part_of[node, pair]
+        return np.asarray(self.verdict[at])
 
     def families(self) -> Iterator[tuple[Int[Array, " child"], Int[Array, " child"]]]:
         """Every box below the root with the box it is a part of: (parents, children)."""

@@ -66,6 +66,15 @@ class ColumnTree:
         """How many children each node has."""
         return np.array([len(children) for children in self.children])
 
+    @cached_property
+    def part_of(self) -> Int[Array, "node pair"]:
+        """Which child of a node holds a pair; meaningless where the node does not hold it."""
+        found = np.zeros((len(self.start), PAIRS), dtype=np.int8)
+        for node, children in enumerate(self.children):
+            for number, child in enumerate(children):
+                found[node, self.members[child]] = number
+        return found
+
     @property
     def sizes(self) -> Int[Array, " node"]:
         """How many pairs each node holds."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from multiprocessing import get_context
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int
@@ -60,7 +60,14 @@ class Task:
     most: int
 
 
-Submit = Callable[[Task], "Future[Fragment]"]
+@runtime_checkable
+class Pending(Protocol):
+    """A result that is on its way: a future of `concurrent.futures`, or one of dask's."""
+
+    def result(self) -> Fragment: ...
+
+
+Submit = Callable[[Task], Pending]
 """Hands a task to whoever works."""
 
 
@@ -145,7 +152,7 @@ def at_work(subject: Subject, workers: int, cluster: str | None) -> Iterator[tup
 def _alone(subject: Subject) -> Submit:
     worker = Worker(subject)
 
-    def submit(task: Task) -> Future[Fragment]:
+    def submit(task: Task) -> Pending:
         done: Future[Fragment] = Future()
         done.set_result(worker.do(task))
         return done
@@ -170,7 +177,8 @@ def _on_cluster(subject: Subject, address: str) -> Iterator[tuple[Submit, int]]:
             raise WorkError(f"The dask scheduler at {address} has no workers.")
         there = client.scatter(subject, broadcast=True)
 
-        def submit(task: Task) -> Future[Fragment]:
-            return client.submit(_do_on_cluster, there, task, pure=False)  # type: ignore[no-any-return]
+        def submit(task: Task) -> Pending:
+            pending: Pending = client.submit(_do_on_cluster, there, task, pure=False)
+            return pending
 
         yield submit, count
