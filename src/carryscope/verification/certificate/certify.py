@@ -56,7 +56,10 @@ BOXES_PER_TASK = 4096
 """A task stops after about so many boxes: some seconds, so that stopping is prompt."""
 
 KEEP_EVERY = 60.0
-"""Seconds between two checkpoints."""
+"""Seconds between two checkpoints, at least; a long log takes a while to write, and is written
+so seldom that it takes no more than a KEPT_SHARE of the time."""
+
+KEPT_SHARE = 0.02
 
 SPOT_CHECKS = 4096
 """Questions drawn from decided boxes that the real model is asked in the end."""
@@ -208,7 +211,8 @@ def search(
     `on_progress` hears how far it is after every task, and ends the search by answering True.
     """
     _check_settings(until, minutes, workers)
-    began = kept = time.monotonic()
+    began = time.monotonic()
+    keep_next = began + KEEP_EVERY
     work = Search(model, known)
     ended = "decided"
     with at_work(work.subject, workers, cluster) as (submit, count):
@@ -221,9 +225,10 @@ def search(
             if now - began > 60 * minutes:
                 ended = "time"
                 break
-            if now - kept > KEEP_EVERY:
-                kept = now
+            if now > keep_next:
                 keep(work.certificate(until=until, ended="still running", seconds=now - began))
+                took = time.monotonic() - now
+                keep_next = now + max(KEEP_EVERY, took / KEPT_SHARE)
     return work.certificate(until=until, ended=ended, seconds=time.monotonic() - began)
 
 

@@ -208,7 +208,7 @@ def count_questions(space: RowSpace, boxes: Int[Array, "box column"]) -> int:
 
 
 def _packed(content: bytes) -> str:
-    return base64.b64encode(zlib.compress(content, 9)).decode("ascii")
+    return base64.b64encode(zlib.compress(content)).decode("ascii")
 
 
 def _unpacked(text: str) -> bytes:
