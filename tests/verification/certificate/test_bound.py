@@ -23,8 +23,11 @@ from carryscope.verification.certificate.margins import (
 )
 from carryscope.verification.certificate.row_tables import RowTables, grow_space
 
-COMPLETIONS = 40
+COMPLETIONS = 30
 """Questions drawn from every box."""
+
+QUERIES = 3
+"""Query tokens of a row that are looked at: each needs tables of its own."""
 
 SHAPES = {
     "plain": ModelConfig(digits=3, heads=2, d_model=24),
@@ -71,7 +74,7 @@ def worst_excess(model: Transformer, row: int, count: int, seed: int) -> tuple[f
     digits = space.digits(boxes)
     targets, queries = space.targets(digits), space.queries(digits)
     excess, positive = -np.inf, []
-    for query in np.unique(queries):
+    for query in generator.permutation(np.unique(queries))[:QUERIES]:
         mine = queries == query
         tables = RowTables.of(features, space, int(query))
         ranges = Ranges.of(tables, tables.sets(boxes[mine], digits[mine]))
@@ -106,6 +109,6 @@ def test_the_bound_of_random_boxes_is_below_the_least_margin_found(shape: str, s
 
 @pytest.mark.parametrize("row", range(6))
 def test_the_bound_of_the_shipped_model_is_below_the_least_margin_found(row: int) -> None:
-    excess, positive = worst_excess(Run().model(), row, count=60, seed=row)
+    excess, positive = worst_excess(Run().model(), row, count=90, seed=row)
     assert excess <= 0
     assert positive > 0.1  # it does prove something

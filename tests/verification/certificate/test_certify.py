@@ -19,7 +19,6 @@ from carryscope.training.presets import run_config
 from carryscope.verification.certificate.certify import search
 from carryscope.verification.certificate.finding import Certificate
 
-
 TIE = 0.01
 """Logits; ten times the margin that a proof demands."""
 
