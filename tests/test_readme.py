@@ -113,10 +113,6 @@ def test_the_verdict_shown_is_the_one_that_was_found():
     assert exact.also_wrong.estimate == 0.0
 
 
-def test_the_certificate_shown_is_the_one_that_comes_with_the_package():
-    assert f"<!-- certificate -->\n> {load().certificate().statement}\n" in README
-
-
 def test_what_is_said_of_the_shipped_model_is_on_its_card():
     said = re.search(r"<!-- card -->\n(.*?)\n## ", README, flags=re.DOTALL)[1]
     card = (SHIPPED / "README.md").read_text().splitlines()
