@@ -234,11 +234,7 @@ class Run:
         return found
 
     def certify(self, **settings: Any) -> Certificate:
-        """Prove bounds on the accuracy over every question, going on from what is proved.
-
-        Settings: `until` (share of questions to decide), `minutes`, `workers`, `cluster` (the
-        address of a dask scheduler), `again`, `on_progress`; see `keep_certificate`.
-        """
+        """Prove bounds on the accuracy over every question; settings as in `keep_certificate`."""
         from carryscope.verification.certificate.kept import keep_certificate
 
         return keep_certificate(self.directory, self.model(), **settings)

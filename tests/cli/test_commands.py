@@ -10,6 +10,7 @@ import pytest
 
 from carryscope.cli.main import COMMANDS, run
 from carryscope.model.transformer_lens import read_state_dict, write_state_dict
+from carryscope.runs import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, preset, run_config
 
@@ -146,8 +147,6 @@ def test_training_without_a_terminal_logs_and_stops_at_a_target(capsys, tmp_path
 
 
 def test_an_imported_model_can_be_asked_and_exported_but_not_trained(capsys, tmp_path, tiny_run):
-    from carryscope.runs import Run
-
     write_state_dict(Run(tiny_run).model(), tmp_path / "model.pth")
     where = str(tmp_path / "run")
     assert run(["import", str(tmp_path / "model.pth"), "--out", where]) == 0
@@ -171,20 +170,26 @@ def test_study_trains_and_ends_with_an_example(capsys, tmp_path, monkeypatch):
         model=run_config("tiny", {"d_model": 24}).model,
     )
     monkeypatch.setitem(PRESETS, "tiny", quick)
-    assert run(["study", "--preset", "tiny"]) == 0
-    told = capsys.readouterr().out
+    assert run(["study", "--preset", "tiny", "--threads", "1"]) == 0
+    told, remarks = capsys.readouterr()
     assert "What each node carries" in told
     assert "9+9 =" in told
     assert "carryscope ask runs/study" in told
     assert told.splitlines()[-1] == "runs/study/report.html"
     assert "All 10,000 questions were asked" in " ".join(told.split())
+    assert "Proving what can be proved in a minute" in remarks
+    assert Run("runs/study").certificate().statement in told
     assert Path("runs/study/report.html").exists()
     assert run(["study", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told, remarks = capsys.readouterr()
+    assert "Proving" not in remarks, "what is proved is not proved again"
+    told = json.loads(told)
     assert told["training"]["steps"] == 20
     assert told["dissection"]["subtasks"]["pairs"] == 2000
     assert told["risk"]["evaluated"] == 10_000
     assert told["faithfulness"]["verdict"]
+    assert told["certificate"]["questions"] == "10000"
+    assert "log" not in told["certificate"]
     assert told["report"] == "runs/study/report.html"
 
 

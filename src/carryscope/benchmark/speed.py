@@ -24,6 +24,7 @@ import torch
 from carryscope.benchmark import peer
 from carryscope.benchmark.products import bare_step, products_of_a_step
 from carryscope.errors import WorkError
+from carryscope.evidence import Mean
 from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
 from carryscope.task.columns import Columns
@@ -60,6 +61,9 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     target: str | None = None
     met: bool | None = None
+    low: float | None = None
+    high: float | None = None
+    """The 95 % interval of what is estimated."""
 
     @classmethod
     def at_most(cls, name: str, value: float, limit: float, unit: str) -> Measure:
@@ -74,6 +78,11 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             name=name, value=value, unit=unit, target=f"at least {limit:g}", met=value >= limit
         )
+
+    @classmethod
+    def estimated(cls, name: str, mean: Mean, unit: str = "") -> Measure:
+        """A quantity with its interval, and no target."""
+        return cls(name=name, value=mean.estimate, unit=unit, low=mean.low, high=mean.high)
 
 
 @contextmanager

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rich.progress import Progress
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from carryscope.cli.console import log, print_json, screen
+from carryscope.cli.console import log, print_json, program, screen
+from carryscope.cli.train import train_with_progress
 from carryscope.errors import CallError
 
 if TYPE_CHECKING:
     from carryscope.benchmark.speed import Measure
+    from carryscope.runs import Run
 
 PEER = Path(".venv-tl/bin/python")
 """Where `make bench` puts a Python with TransformerLens 2.18."""
 
+MODELS = Path("runs/bench")
+"""Where the models for other numbers of digits are kept."""
 
-Part = Literal["training", "dissection", "risk"]
+Part = Literal["training", "dissection", "risk", "certificate"]
 
 
 def bench(
@@ -27,31 +34,41 @@ def bench(
     peer: Path = PEER,
     seeds: int = 3,
     rounds: int = 20,
+    models: Path = MODELS,
+    out: Path | None = None,
     json: bool = False,
 ) -> None:
     """Measure speed, side by side with TransformerLens.
 
     Every ratio comes from things done in turns in this one run. `make bench` first makes the
-    Python with TransformerLens that this needs. Takes about half an hour on two cores, a good
-    part of it for the dissections at 10 and 15 digits.
+    Python with TransformerLens that training and dissection need. Takes about an hour on two
+    cores, a good part of it for the dissections at 10 and 15 digits, and for the models at 3, 7
+    and 10 digits whose certificates are estimated.
 
     Parameters
     ----------
     only
-        Measure only training, dissection or risk.
+        Measure only training, dissection, risk or certificate.
     peer
         A Python that has TransformerLens 2.x.
     seeds
         How many seeds of fast-5 to train.
     rounds
-        How many turns each contestant gets in the comparison of steps. Node maps have their own.
+        How many turns each contestant gets in the comparison of steps, and of boxes with
+        questions. Node maps have their own.
+    models
+        Where to keep the models at 3, 7 and 10 digits. Those that are there are used again.
+    out
+        Where to draw how many boxes a certificate takes: an .svg, .png or .pdf.
     json
         Print the table as JSON.
     """
     if seeds < 1 or rounds < 1:
         raise CallError(f"seeds and rounds must be at least 1. Got {seeds} and {rounds}.")
-    if not peer.exists():
+    if only in (None, "training", "dissection") and not peer.exists():
         raise CallError(f"There is no Python with TransformerLens at {peer}. Make it: make bench")
+    if out is not None and only not in (None, "certificate"):
+        raise CallError(f"--out is for the figure of the certificate, which --only {only} omits.")
     rows: list[Measure] = []
     if only in (None, "training"):
         rows += _measure_training(peer, seeds, rounds)
@@ -59,6 +76,8 @@ def bench(
         rows += _measure_dissection(peer)
     if only in (None, "risk"):
         rows += _measure_risk()
+    if only in (None, "certificate"):
+        rows += _measure_certificate(models, rounds, out)
     if json:
         print_json(rows)
     else:
@@ -122,12 +141,67 @@ def _measure_risk() -> list[Measure]:
     return rows
 
 
+def _measure_certificate(models: Path, rounds: int, out: Path | None) -> list[Measure]:
+    from carryscope.benchmark import certificate
+    from carryscope.benchmark.boxes import count_boxes
+    from carryscope.benchmark.certificate_figure import boxes_by_digits
+    from carryscope.report.figure import check_ending
+    from carryscope.runs import Run
+
+    if out is not None:
+        check_ending(out)
+    with certificate.one_thread():
+        runs = [_trained(models, digits) for digits in certificate.DIGITS]
+        with _parts("the time of a box", 1) as advance:
+            rows = certificate.box_speed(Run().model(), rounds)
+            advance("")
+        found = []
+        for digits, run in zip(certificate.DIGITS, runs, strict=True):
+            with _parts(f"boxes at {digits} digits", digits + 1) as advance:
+                found.append(count_boxes(run.model(), on_row=advance))
+    if out is not None:
+        log.print(f"Figure: {boxes_by_digits(found).save(out)}", markup=False, soft_wrap=True)
+    return rows + certificate.box_rows(found)
+
+
+@contextmanager
+def _parts(what: str, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar on a terminal, a log line elsewhere; to be told of each part that is done."""
+    if not log.is_terminal:
+        log.print(what, markup=False, soft_wrap=True)
+    columns = (TextColumn("{task.description:<20}"), BarColumn(bar_width=24), MofNCompleteColumn())
+    with Progress(*columns, console=log, disable=not log.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda _: bar.advance(task)
+
+
+def _trained(models: Path, digits: int) -> Run:
+    """The model for so many digits, trained if it is not there yet."""
+    from carryscope.benchmark.certificate import model_directory, recipe
+    from carryscope.runs import SHIPPED, Run
+    from carryscope.training.loop import is_finished
+
+    directory = model_directory(models, digits)
+    if directory != SHIPPED:
+        if not is_finished(directory):
+            log.print(f"training {directory}", markup=False, soft_wrap=True)
+        again = f"{program()} bench --only certificate --models {shlex.quote(str(models))}"
+        train_with_progress(recipe(digits), directory, again=again, threads=1)
+    return Run(directory)
+
+
 def _show(rows: list[Measure]) -> None:
     table = Table(title="Speed")
     for column in ("measured", "value", "target", ""):
         table.add_column(column, justify="right" if column == "value" else "left")
     for row in rows:
         met = {True: "met", False: "[red]missed[/]", None: ""}[row.met]
-        value = f"{row.value:,.0f}" if row.value >= 1000 else f"{row.value:.3g}"
-        table.add_row(row.name, f"{value} {row.unit}", row.target or "", met)
+        value = f"{_short(row.value)} {row.unit}".rstrip()
+        if row.low is not None and row.high is not None:
+            value += f" ({_short(row.low)} to {_short(row.high)})"
+        table.add_row(row.name, value, row.target or "", met)
     screen.print(table)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

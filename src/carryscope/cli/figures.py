@@ -34,7 +34,7 @@ def figures(
         Figures to write, with commas: circuit, staircase, rows, edges, heads,
         nodes-positions, nodes-fails, nodes-impact, nodes-attention, nodes-purpose, keys,
         carries, learning, framework, digits, digits-linear, learning-linear, phases, depth,
-        table, agreement. Default: all that the findings allow.
+        table, agreement, certificate. Default: all that the findings allow.
     format
         svg, png or pdf.
     json

@@ -25,8 +25,8 @@ def report(
 ) -> None:
     """Write the report of a run: one page for any browser, with the model in it to try.
 
-    It shows what the stages found that were run (train, dissect, risk, faithful), and says of
-    the others how to run them. The page needs no network and can be printed.
+    It shows what the stages found that were run (train, dissect, risk, faithful, certify), and
+    says of the others how to run them. The page needs no network and can be printed.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from carryscope.errors import CallError
 from carryscope.report import dissection_figures as dissected
+from carryscope.report.certificate_figure import proved_tokens
 from carryscope.report.figure import Figure
 from carryscope.report.framework_figure import framework_graph
 from carryscope.report.shelf import Shelf
@@ -31,6 +32,7 @@ FIGURES: dict[str, Callable[[Shelf], Figure]] = {
     "depth": lambda shelf: failures_by_depth(shelf.needed("risk")),
     "table": lambda shelf: learned_table(shelf.needed("faithfulness")),
     "agreement": lambda shelf: agreement(shelf.needed("faithfulness")),
+    "certificate": lambda shelf: proved_tokens(shelf.needed("certificate")),
 }
 """Every figure, and what it is drawn from."""
 

@@ -116,13 +116,18 @@ class Figure:
             ".png": self.png,
             ".pdf": self.pdf,
         }
-        if path.suffix.lower() not in ways:
-            raise CallError(f"A figure is saved as .svg, .png or .pdf. Got '{path.name}'.")
+        check_ending(path)
         write_bytes(path, ways[path.suffix.lower()]())
         return path
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"image/svg+xml": self.svg(), "text/plain": f"{self.title}. {self.description}"}
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a name whose ending is of no kind of picture that a figure can be saved as."""
+    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise CallError(f"A figure is saved as .svg, .png or .pdf. Got '{path.name}'.")
 
 
 def _drawn(spec: dict[str, Any]) -> str:

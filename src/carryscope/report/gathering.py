@@ -21,6 +21,7 @@ from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import RunConfig
 from carryscope.training.losses import StepRecord
 from carryscope.training.summary import FINDING_FILE, TrainingSummary
+from carryscope.verification.certificate.finding import CERTIFICATE_FILE, Certificate
 from carryscope.verification.faithfulness import FAITHFULNESS_FILE
 from carryscope.verification.risk import RISK_FILE
 
@@ -39,6 +40,7 @@ class Readable(Protocol):
     def dissection(self) -> Dissection: ...
     def risk(self) -> Any: ...
     def faithfulness(self) -> Any: ...
+    def certificate(self) -> Certificate: ...
 
 
 STAGES = {
@@ -46,6 +48,7 @@ STAGES = {
     "dissection": DISSECTION_FILE,
     "risk": RISK_FILE,
     "faithfulness": FAITHFULNESS_FILE,
+    "certificate": CERTIFICATE_FILE,
 }
 """The stages by the method of a run that reads what each left, and the file it left."""
 

@@ -14,6 +14,8 @@ from carryscope.dissection.story import TrainingStory
 from carryscope.errors import CallError
 from carryscope.training.config import RunConfig
 from carryscope.training.summary import TrainingSummary
+from carryscope.verification.certificate.features import check_supported
+from carryscope.verification.certificate.finding import Certificate
 from carryscope.verification.faithfulness import FaithfulnessFinding
 from carryscope.verification.risk_finding import RiskFinding
 
@@ -35,10 +37,18 @@ class Shelf:
     dissection: Dissection | None = None
     risk: RiskFinding | None = None
     faithfulness: FaithfulnessFinding | None = None
-    certificate: Any = None
-    """Proved bounds, once there is a stage that proves them."""
+    certificate: Certificate | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
     """Stages whose findings are there but could not be used, and why."""
+
+    @property
+    def beyond_proof(self) -> str:
+        """Why there can be no certificate of a model of this kind; nothing if there can."""
+        try:
+            check_supported(self.config.model)
+        except CallError as error:
+            return str(error)
+        return ""
 
     def needed(self, stage: str) -> Any:
         """The record of a stage, or the command that makes it."""
@@ -47,6 +57,8 @@ class Shelf:
             return record
         if stage in self.refused:
             raise CallError(self.refused[stage])
+        if stage == "certificate":
+            check_supported(self.config.model)
         raise CallError(
             f"This figure needs {_NEEDS[stage][0]}, which is missing. "
             f"{_NEEDS[stage][1].format(where=self.where)}"
@@ -58,5 +70,6 @@ _NEEDS = {
     "dissection": ("a dissection", "Run: carryscope dissect {where}"),
     "risk": ("the measured risk", "Run: carryscope risk {where}"),
     "faithfulness": ("the comparison with algorithms", "Run: carryscope faithful {where}"),
+    "certificate": ("a certificate", "Run: carryscope certify {where}"),
 }
 """What each stage leaves, in words, and how to get it."""

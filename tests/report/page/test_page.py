@@ -27,7 +27,8 @@ from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, run_config
 
 SECTIONS = (
-    "verdict how failures algorithms attention rows heads nodes keys carries training method"
+    "verdict how failures algorithms certificate attention rows heads nodes keys carries training "
+    "method"
 ).split()
 
 
@@ -65,7 +66,7 @@ def test_the_whole_report_with_the_model_in_it_is_one_file_below_20_megabytes(tm
     seen = Seen(path.read_text())
     ids = [attributes["id"] for _, attributes in seen.tags if attributes.get("id")]
     assert len(ids) == len(set(ids))
-    assert set(SECTIONS) | {"try"} <= set(ids)
+    assert {*SECTIONS, "try"} - {"certificate"} <= set(ids)
 
 
 def test_nothing_is_loaded_from_anywhere(page):
@@ -104,7 +105,7 @@ def test_every_figure_of_the_paper_that_applies_is_there():
     assert set(shown) == set(
         "circuit staircase edges rows heads nodes-positions nodes-fails nodes-attention "
         "nodes-impact nodes-purpose keys table carries digits learning phases framework depth "
-        "agreement".split()
+        "agreement certificate".split()
     )
 
 
@@ -148,7 +149,7 @@ def test_a_run_named_like_a_script_is_text():
 
 def test_findings_and_settings_with_hostile_texts_are_text():
     shelf = shipped_shelf()
-    stages = ("dissection", "risk", "faithfulness", "training", "story")
+    stages = ("dissection", "risk", "faithfulness", "certificate", "training", "story")
     findings = {stage: made_hostile(getattr(shelf, stage)) for stage in stages}
     config = replaced(shelf.config, preset=HOSTILE, source=HOSTILE, package_version=HOSTILE)
     spoilt = dataclasses.replace(shelf, config=config, refused={"risk": HOSTILE}, **findings)
@@ -171,7 +172,7 @@ def test_every_hover_text_and_every_table_is_escaped_data(page):
 
 def test_figures_describe_themselves_to_those_who_do_not_see_them(page):
     drawings = Seen(page).all("svg")
-    assert len(drawings) == 21
+    assert len(drawings) == 22
     assert all(a["role"] == "img" and len(a["aria-label"]) > 80 for a in drawings)
 
 
@@ -182,7 +183,7 @@ def test_a_run_that_was_only_trained_gets_a_useful_report(tiny_run):
     told = text_of(shelf)
     assert "10,000 fresh uniform questions" in told
     assert "Training loss of each answer digit" in told
-    for command in ("risk", "dissect", "faithful"):
+    for command in ("risk", "dissect", "faithful", "certify"):
         assert f"carryscope {command} {tiny_run.directory}" in told
     assert "The algorithm" not in told
 
@@ -248,6 +249,8 @@ def test_models_of_other_shapes_get_a_report(fields):
     told = text_of(shelf)
     assert "No algorithm was found" in told
     assert ("There is no MLP" in told) == (shelf.config.model.d_mlp == 0)
+    assert ("A certificate is for models of 1 layer" in told) == (shelf.config.model.layers > 1)
+    assert ("carryscope certify" in told) == (shelf.config.model.layers == 1)
     assert "nan" not in re.findall(r"[a-z]+", told)
     assert "NaN" not in told
 

@@ -26,9 +26,6 @@ from carryscope.verification.certificate.row_tables import RowTables, grow_space
 COMPLETIONS = 30
 """Questions drawn from every box."""
 
-QUERIES = 3
-"""Query tokens of a row that are looked at: each needs tables of its own."""
-
 SHAPES = {
     "plain": ModelConfig(digits=3, heads=2, d_model=24),
     "signed": ModelConfig(digits=2, heads=3, d_model=24, format="signed"),
@@ -65,7 +62,9 @@ def random_boxes(space: RowSpace, count: int, generator: np.random.Generator) ->
     return boxes
 
 
-def worst_excess(model: Transformer, row: int, count: int, seed: int) -> tuple[float, float]:
+def worst_excess(
+    model: Transformer, row: int, count: int, seed: int, query_tokens: int = 3
+) -> tuple[float, float]:
     """The most by which a bound exceeds a sampled margin, and the share of positive bounds."""
     generator, exact = np.random.default_rng(seed), as_double(model)
     features = Features.of(model)
@@ -74,7 +73,7 @@ def worst_excess(model: Transformer, row: int, count: int, seed: int) -> tuple[f
     digits = space.digits(boxes)
     targets, queries = space.targets(digits), space.queries(digits)
     excess, positive = -np.inf, []
-    for query in generator.permutation(np.unique(queries))[:QUERIES]:
+    for query in generator.permutation(np.unique(queries))[:query_tokens]:
         mine = queries == query
         tables = RowTables.of(features, space, int(query))
         ranges = Ranges.of(tables, tables.sets(boxes[mine], digits[mine]))
@@ -109,6 +108,6 @@ def test_the_bound_of_random_boxes_is_below_the_least_margin_found(shape: str, s
 
 @pytest.mark.parametrize("row", range(6))
 def test_the_bound_of_the_shipped_model_is_below_the_least_margin_found(row: int) -> None:
-    excess, positive = worst_excess(Run().model(), row, count=90, seed=row)
+    excess, positive = worst_excess(Run().model(), row, count=90, seed=row, query_tokens=1)
     assert excess <= 0
     assert positive > 0.1  # it does prove something

@@ -22,15 +22,23 @@ from carryscope.report.page.parts import (
     Facts,
     Folded,
     Missing,
+    Note,
     Part,
     Section,
     Table,
     Text,
 )
+from carryscope.report.page.proof import unfinished
 from carryscope.report.shelf import Shelf
 from carryscope.training.config import RunConfig
 from carryscope.training.presets import run_config
+from carryscope.verification.certificate.certify import UNTIL
+from carryscope.verification.certificate.finding import Certificate
 from carryscope.version import __version__
+
+
+def _seed(found: Any) -> str:
+    return f" --seed {found.seed}" if getattr(found, "seed", 0) else ""
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,10 @@ class Stage:
     """What a reader of the report would get from it."""
     asked: Callable[[Any], str]
     """How many questions are behind what it left."""
+    options: Callable[[Any], str] = _seed
+    """What must be typed after the command to get the same."""
+    anew: str = ""
+    """What must be typed where something is left that cannot be used."""
 
 
 def _dissected(found: Dissection) -> str:
@@ -52,6 +64,17 @@ def _dissected(found: Dissection) -> str:
     told = [f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items() if count]
     told += [f"subtasks {found.subtasks.pairs:,} pairs"] if found.subtasks else []
     return ", ".join(told)
+
+
+def _bounded(found: Certificate) -> str:
+    checked = f", {found.spot_checks:,} questions asked to check them" if found.spot_checks else ""
+    return f"{found.boxes:,} boxes bounded{checked}"
+
+
+def _as_long(found: Certificate) -> str:
+    until = f" --until {found.until:g}" if found.until != UNTIL else ""
+    minutes = "" if found.ended == "decided" else f" --minutes {max(1, round(found.seconds / 60))}"
+    return until + minutes
 
 
 STAGES = (
@@ -80,6 +103,15 @@ STAGES = (
         "Whether it runs the paper's algorithm",
         lambda found: f"{found.questions:,}",
     ),
+    Stage(
+        "certificate",
+        "certificate",
+        "certify",
+        "Proved bounds on its accuracy over every question",
+        _bounded,
+        _as_long,
+        " --again",
+    ),
 )
 """In the order of the work. A stage without a command of its own does not stand here."""
 
@@ -88,6 +120,7 @@ INTERVALS = {
     "Rates over all questions": "gamma intervals (Fay and Feuer 1997) of stratified samples, each "
     "stratum weighed by its exact probability; up to three digits every question is asked.",
     "Means": "normal intervals. All intervals are 95 %.",
+    "Proved": "holds for every question, with no interval: bounded, not sampled.",
     "Teacher-forced": "each digit is predicted after the true ones before it, as in training.",
     "Free-running": "each digit is predicted after the model's own, as a user gets it.",
 }
@@ -98,16 +131,19 @@ def missing(shelf: Shelf) -> list[Missing]:
     return [
         Missing(
             stage.gives,
-            f"carryscope {stage.command} {shlex.quote(shelf.where)}",
+            f"carryscope {stage.command} {shlex.quote(shelf.where)}"
+            + (stage.anew if stage.record in shelf.refused else ""),
             shelf.refused.get(stage.record, ""),
         )
         for stage in STAGES
         if getattr(shelf, stage.record) is None and _can_run(stage, shelf)
-    ] + _missing_parts(shelf)
+    ] + [*_missing_parts(shelf), *unfinished(shelf)]
 
 
 def _can_run(stage: Stage, shelf: Shelf) -> bool:
-    """A model that was imported has no training to be done again."""
+    """A model that was imported has no training to be done again; not all can be certified."""
+    if stage.record == "certificate":
+        return not shelf.beyond_proof
     return stage.record != "training" or shelf.config.training is not None
 
 
@@ -127,6 +163,7 @@ def _missing_parts(shelf: Shelf) -> list[Missing]:
 def method_section(shelf: Shelf) -> Section:
     """The method, and where everything comes from."""
     parts: list[Part] = [_stages(shelf), *missing(shelf)]
+    parts += [Note(shelf.beyond_proof, "No proved bounds")] if shelf.beyond_proof else []
     parts += [
         Text("To make all of this again:"),
         Commands(commands(shelf)),
@@ -144,7 +181,7 @@ def _stages(shelf: Shelf) -> Table:
         if found is not None:
             seed, version = getattr(found, "seed", ""), getattr(found, "package_version", "")
             rows.append([stage.name, stage.asked(found), f"{seed}", version])
-    head = ["stage", "questions", "seed", "carryscope"]
+    head = ["stage", "questions, or boxes of them", "seed", "carryscope"]
     return Table("stages", "What was run", head, rows, "", frozenset({2, 3}))
 
 
@@ -155,8 +192,7 @@ def commands(shelf: Shelf) -> list[str]:
     for stage in STAGES[1:]:
         found = getattr(shelf, stage.record)
         if found is not None:
-            seed = f" --seed {found.seed}" if getattr(found, "seed", 0) else ""
-            lines.append(f"carryscope {stage.command} {where}{seed}")
+            lines.append(f"carryscope {stage.command} {where}{stage.options(found)}")
     return [*lines, f"carryscope report {where}"]
 
 

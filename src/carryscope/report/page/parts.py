@@ -77,12 +77,13 @@ class Commands:
 
 @dataclass(frozen=True)
 class Missing:
-    """What was not run, and the command that runs it."""
+    """What was not run, or not to its end, and the command that does it."""
 
     kind: ClassVar[str] = "missing"
     what: str
     command: str
     why: str = ""
+    state: str = "not run"
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +116,8 @@ class Table:
     numeric: frozenset[int] = frozenset()
     paper: frozenset[int] = frozenset()
     """Columns that hold the paper's own values."""
+    prose: frozenset[int] = frozenset()
+    """Columns that hold sentences, and keep some width on a narrow screen."""
 
     @property
     def csv(self) -> str:

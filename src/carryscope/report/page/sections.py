@@ -18,6 +18,7 @@ from carryscope.report.page.inside import (
 from carryscope.report.page.method import method_section
 from carryscope.report.page.outside import algorithms_section, failures_section
 from carryscope.report.page.parts import Explorer, Section
+from carryscope.report.page.proof import certificate_section
 from carryscope.report.page.training import training_section
 from carryscope.report.page.verdict import verdict_section
 from carryscope.report.shelf import Shelf
@@ -28,7 +29,7 @@ ANSWERS: tuple[Callable[[Shelf], Section | None], ...] = (verdict_section, how_s
 EVIDENCE: tuple[Callable[[Shelf], Section | None], ...] = (
     failures_section,
     algorithms_section,
-    # Proved bounds, a `certificate_section`, belong here.
+    certificate_section,
     attention_section,
     rows_section,
     heads_section,

@@ -5,9 +5,13 @@ In: the shelf of a run. Out: a section. The judgement is that of the risk findin
 
 from __future__ import annotations
 
+import shlex
+
+from carryscope.report.exact import counted_share
 from carryscope.report.page.parts import Missing, Number, Numbers, Part, Section, Text
 from carryscope.report.page.words import between, counted, listed, percent
 from carryscope.report.shelf import Shelf
+from carryscope.verification.certificate.finding import Certificate
 from carryscope.verification.risk_finding import RiskFinding
 from carryscope.verification.risk_verdict import SAFE, UNSAFE
 
@@ -15,21 +19,28 @@ from carryscope.verification.risk_verdict import SAFE, UNSAFE
 def verdict_section(shelf: Shelf) -> Section:
     """The verdict."""
     parts: list[Part] = [
-        Numbers(_numbers(shelf)),
+        *_numbers(shelf),
         Text(_judgement(shelf), lead=True),
+        *([Text(shelf.certificate.statement)] if shelf.certificate is not None else []),
         Text(trained(shelf)),
     ]
     if shelf.risk is None:
         why = shelf.refused.get("risk", "")
         what = "How often it fails over all questions, and on which"
-        parts.append(Missing(what, f"carryscope risk {shelf.where}", why))
+        parts.append(Missing(what, f"carryscope risk {shlex.quote(shelf.where)}", why))
     return Section("verdict", headline(shelf), "Verdict", parts)
 
 
 def headline(shelf: Shelf) -> str:
     """The verdict in a line."""
+    found = shelf.certificate
+    if found is not None and found.proved_right == found.questions:
+        return f"Proved right in all {int(found.questions):,} questions"
     if shelf.risk is not None:
         return _from_risk(shelf.risk)
+    if found is not None and int(found.proved_right):
+        least = counted_share(int(found.proved_right), int(found.questions))
+        return f"Proved right in {least} of all questions or more"
     if shelf.training is not None:
         right = shelf.training.uniform_correct
         tested = f"{right.count:,} of {right.of:,} uniform questions"
@@ -69,8 +80,12 @@ def _judgement(shelf: Shelf) -> str:
     )
 
 
-def _numbers(shelf: Shelf) -> list[Number]:
-    return [*_right(shelf), *_proved(shelf), *_work(shelf)]
+def _numbers(shelf: Shelf) -> list[Numbers]:
+    """What is known, and on a line of its own what is proved."""
+    proved = _proved(shelf)
+    if len(proved) > 1:
+        return [Numbers([*_right(shelf), *_work(shelf)]), Numbers(proved)]
+    return [Numbers([*_right(shelf), *proved, *_work(shelf)])]
 
 
 def _right(shelf: Shelf) -> list[Number]:
@@ -100,8 +115,31 @@ def _worst(risk: RiskFinding) -> str:
 
 
 def _proved(shelf: Shelf) -> list[Number]:
-    """Proved bounds: the place for the certificate, once there is one."""
-    return []
+    """Proved bounds, or how far the proof is as long as no whole answer is decided."""
+    found = shelf.certificate
+    if found is None:
+        return []
+    of, undecided = int(found.questions), int(found.undecided)
+    if undecided == of:
+        return [Number("none yet", "of all answers proved", _nearest(found))]
+    right, wrong = int(found.proved_right), int(found.proved_wrong)
+    open_ = "every question is decided" if not undecided else "of all answers, at most"
+    return [
+        Number(counted_share(right, of), "proved right", _least(right, of)),
+        Number(counted_share(wrong, of), "proved wrong", _least(wrong, of)),
+        Number(counted_share(undecided, of, at_most=True), "undecided", open_),
+    ]
+
+
+def _least(part: int, of: int) -> str:
+    return "of all answers" if part == of else "of all answers, at least"
+
+
+def _nearest(found: Certificate) -> str:
+    """The token of which most is proved."""
+    of = int(found.questions)
+    best = max(found.per_digit, key=lambda digit: int(digit.proved_right))
+    return f"furthest: {best.digit}, right in {counted_share(int(best.proved_right), of)}"
 
 
 def _work(shelf: Shelf) -> list[Number]:

@@ -168,7 +168,7 @@ def _on_cluster(subject: Subject, address: str) -> Iterator[tuple[Submit, int]]:
         raise CallError("--cluster needs dask. Run: pip install 'carryscope[cluster]'") from error
     try:
         connect: Any = distributed.Client
-        client = connect(address, timeout="10s")
+        client = connect(address, timeout="5s")
     except (OSError, ValueError) as error:
         raise CallError(f"No dask scheduler answers at {address}: {error}.") from error
     with client:

@@ -1,0 +1,89 @@
+"""`carryscope study` and its minute of certificate: spent once, and spent to its end."""
+
+from pathlib import Path
+
+import pytest
+from report.page.certificates import certificate
+
+from carryscope.cli import study
+from carryscope.model.files import weights_hash
+from carryscope.runs import Run
+from carryscope.storage import write_json
+from carryscope.training.loop import train
+from carryscope.training.presets import run_config
+from carryscope.verification.certificate.finding import CERTIFICATE_FILE
+
+
+def made(directory: Path, **fields) -> Run:
+    train(run_config("tiny", {"steps": 2, "d_model": 24, **fields}), directory)
+    return Run(directory)
+
+
+@pytest.fixture(scope="module")
+def tiny_run(tmp_path_factory) -> Run:
+    return made(tmp_path_factory.mktemp("runs") / "tiny")
+
+
+@pytest.fixture
+def calls(monkeypatch) -> list[dict]:
+    """What the search is called with; it is not made here."""
+    heard: list[dict] = []
+
+    def certify(run, **settings):
+        heard.append(settings)
+        return certificate(2)
+
+    monkeypatch.setattr(study, "certify_with_progress", certify)
+    return heard
+
+
+def left_behind(run: Run, **fields) -> None:
+    fields = {"weights_sha256": weights_hash(run.model()), **fields}
+    write_json(run.directory / CERTIFICATE_FILE, certificate(2, wrong=3, undecided=5, **fields))
+
+
+def test_a_run_without_a_certificate_gets_a_minute(tiny_run, calls):
+    (tiny_run.directory / CERTIFICATE_FILE).unlink(missing_ok=True)
+    study._certify(tiny_run, 2)
+    assert calls == [{"minutes": 1.0, "workers": 2, "again": False}]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ended": "decided", "seconds": 1.0},
+        {"ended": "time", "seconds": 60.4},
+        {"ended": "asked to", "seconds": 3000.0},
+        {"ended": "still running", "seconds": 120.0},
+        {"ended": "time", "seconds": 60.4, "log_version": 0},
+    ],
+)
+def test_a_minute_that_was_spent_is_not_spent_again(fields, tiny_run, calls):
+    left_behind(tiny_run, **fields)
+    assert study._certify(tiny_run, None) == tiny_run.certificate()
+    assert calls == []
+
+
+def test_what_was_stopped_gets_the_rest_of_its_minute(tiny_run, calls):
+    left_behind(tiny_run, ended="asked to", seconds=15.0)
+    study._certify(tiny_run, None)
+    assert calls == [{"minutes": 0.75, "workers": None, "again": False}]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"weights_sha256": "0", "ended": "decided", "seconds": 900.0},
+        {"log_version": 0, "ended": "asked to", "seconds": 15.0},
+    ],
+)
+def test_what_cannot_be_gone_on_with_is_begun_anew(fields, tiny_run, calls):
+    left_behind(tiny_run, **fields)
+    study._certify(tiny_run, None)
+    assert calls == [{"minutes": 1.0, "workers": None, "again": True}]
+
+
+def test_a_model_of_two_layers_is_left_without(tmp_path, calls, capsys):
+    assert study._certify(made(tmp_path / "deep", layers=2), None) is None
+    assert calls == []
+    assert "only models of one layer" in capsys.readouterr().err
