@@ -19,6 +19,7 @@ from carryscope.model.transformer import Transformer, initialise
 from carryscope.runs import Run
 from carryscope.storage import write_json
 from carryscope.training.config import RunConfig
+from carryscope.verification.certificate.certify import Search
 from carryscope.verification.certificate.checking import check_certificate
 from carryscope.verification.certificate.exploring import OPEN, RIGHT, WRONG
 from carryscope.verification.certificate.finding import (
@@ -195,3 +196,14 @@ def test_a_damaged_log_is_told_in_one_line(certified: tuple[Run, Certificate]) -
     changed = [msgspec.structs.replace(found.log[0], verdicts="AAAA"), *found.log[1:]]
     with pytest.raises(CallError, match="damaged"):
         check_certificate(run.model(), msgspec.structs.replace(found, log=changed))
+
+
+def test_splitting_a_question_into_nothing_is_refused(certified: tuple[Run, Certificate]) -> None:
+    run, _ = certified
+    proof = Search(run.model()).proofs[0]
+    tree = proof.space.trees[0]
+    at = proof.open_boxes()[:1]
+    while tree.parts[proof.boxes[at[0], 0]]:
+        at = proof.split(at, np.zeros(1, dtype=np.int64))[:1]
+    with pytest.raises(CallError, match="cannot be split"):
+        proof.split(at, np.zeros(1, dtype=np.int64))

@@ -105,7 +105,7 @@ def proved(found: Certificate) -> str:
     bounds = f"{counted_share(right, of)} and {counted_share(of - wrong, of, at_most=True)}"
     return (
         f"Proved: between {bounds} of all {of:,} questions get the right answer. This is no "
-        "estimate: it holds for every question, those that nobody ever asks too."
+        "estimate: every question is counted, those that nobody ever asks too."
     )
 
 

@@ -50,14 +50,17 @@ def check_certificate(
     work = Search(model, certificate)
     total, done, claims = sum(len(proof) for proof in work.proofs), 0, 0
     for proof, told in zip(work.proofs, certificate.per_digit, strict=True):
+        if proof.count(RIGHT, WRONG, OPEN, STUCK) != 100**proof.space.columns:
+            raise WorkError(f"The boxes of {told.digit} do not hold every question once.")
         if digit_proof(proof) != told:
             raise WorkError(f"The counts of {told.digit} are not those of its log.")
         for boxes, verified in _claims(work, proof):
             done, claims = done + boxes, claims + verified
             on_progress(done, total)
     counts = work.counts(overlaps=certificate.ended != "still running")
-    stated = (certificate.questions, certificate.proved_right, certificate.proved_wrong)
-    if (str(counts.questions), str(counts.right), str(counts.wrong)) != stated:
+    stated = (certificate.proved_right, certificate.proved_wrong, certificate.undecided)
+    found = (str(counts.right), str(counts.wrong), str(counts.undecided))
+    if found != stated or str(counts.questions) != certificate.questions:
         raise WorkError("The numbers of questions in the certificate are not those of its log.")
     return Checked(claims, total)
 
@@ -131,5 +134,5 @@ def _verified(
         found = least_margins(
             tables, ranges, neurons, elements, box[part], winner[part], loser[part]
         )
-        failed.append(box[part][found.least <= 0].numpy())
+        failed.append(box[part][~(found.least > 0)].numpy())
     return len(box), np.unique(np.concatenate([*failed, np.empty(0, dtype=np.int64)]))

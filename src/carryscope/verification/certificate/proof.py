@@ -107,6 +107,10 @@ class RowProof:
     def split(self, at: Int[Array, " some"], column: Int[Array, " some"]) -> Int[Array, " child"]:
         """Split boxes at their columns; the numbers of their children."""
         children, counts = self.space.children(self.boxes[at], column)
+        if not counts.all():
+            raise CallError(
+                "A single digit pair cannot be split. The log is damaged: certify again."
+            )
         self._verdict[at] = column
         self._first_child[at] = self._size + np.cumsum(counts) - counts
         return self._add(children, np.repeat(self.beaten[at], counts))
