@@ -130,6 +130,7 @@ def test_everything_that_can_be_worked_has_a_name(explore, shipped_page):
     assert nameless == []
 
 
+@pytest.mark.slow  # a time, not a ratio: a busy machine must not fail it
 def test_a_keystroke_is_answered_within_50_ms(shipped):
     shipped.named("L0.H1").click()
     code = """Array.from({ length: 15 }, (_, i) => {
@@ -148,8 +149,12 @@ def test_a_keystroke_is_answered_within_50_ms(shipped):
     assert min(times) < 50, times
 
 
-def test_it_is_small_enough_for_a_report_and_opens_within_two_seconds(explore, shipped_page):
+def test_it_is_small_enough_for_a_report(shipped_page):
     assert shipped_page.stat().st_size < 15_000_000, "a report with it in must stay below 20 MB"
+
+
+@pytest.mark.slow  # a time, not a ratio: a busy machine must not fail it
+def test_it_opens_within_two_seconds(explore, shipped_page):
     times = [explore(shipped_page).page.evaluate("performance.now()") for _ in range(2)]
     assert min(times) < 2000, times
 
