@@ -54,7 +54,7 @@ def test_with_nothing_left_out_the_estimate_is_the_count_of_the_search(model, se
 
 
 def test_with_most_left_out_the_estimate_is_right_on_average(model, searched):
-    found = count_boxes(model, small=SMALL, repeats=400, most=8)
+    found = count_boxes(model, small=SMALL, repeats=60, most=8)
     total = sum(judged for judged, _ in searched)
     error = (found.total.high - found.total.low) / 2 / 1.96
     assert error < 0.1 * total

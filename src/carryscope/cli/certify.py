@@ -42,10 +42,10 @@ def certify(
     again: bool = False,
     json: bool = False,
 ) -> None:
-    """Prove how many of all questions a model answers right, and how many wrong.
+    """Prove bounds on a model's accuracy over every question.
 
-    Questions are put into boxes, and each box is proved right, proved wrong, or split. The
-    result is sound whenever it is stopped: Ctrl-C keeps what is proved, and a second call goes
+    Questions are put into boxes, and each box is proved right, proved wrong, or split; so many
+    questions are proved to get the right answer, so many a wrong one, exactly. The result is sound whenever it is stopped: Ctrl-C keeps what is proved, and a second call goes
     on from there. For models of one layer. Writes findings/certificate.json, which `--check`
     verifies without trusting the search that made it. The mathematics: docs/certificate.md.
 
