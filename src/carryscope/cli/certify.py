@@ -44,10 +44,11 @@ def certify(
 ) -> None:
     """Prove bounds on a model's accuracy over every question.
 
-    Questions are put into boxes, and each box is proved right, proved wrong, or split; so many
-    questions are proved to get the right answer, so many a wrong one, exactly. The result is sound whenever it is stopped: Ctrl-C keeps what is proved, and a second call goes
-    on from there. For models of one layer. Writes findings/certificate.json, which `--check`
-    verifies without trusting the search that made it. The mathematics: docs/certificate.md.
+    Questions are put into boxes, and each box is proved right, proved wrong, or split; the
+    questions in proved boxes are counted exactly. The result is sound whenever it is stopped:
+    Ctrl-C keeps what is proved, and a second call goes on from there. For models of one layer.
+    Writes findings/certificate.json, which `--check` verifies without trusting the search that
+    made it. The mathematics: docs/certificate.md.
 
     Parameters
     ----------

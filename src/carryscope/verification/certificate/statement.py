@@ -6,6 +6,7 @@ In: counts of questions. Out: one paragraph.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
 from typing import TYPE_CHECKING
 
 from carryscope.verification.certificate.counting import Counts
@@ -19,10 +20,10 @@ def statement(counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Fami
     parts = [
         f"Of all {counts.questions:,} questions {_share(counts.right, counts)} are proved to get "
         f"the right answer and {_share(counts.wrong, counts)} a wrong one; "
-        f"{_share(counts.undecided, counts)} are undecided."
+        f"{_share(counts.undecided, counts, ROUND_UP)} are undecided."
     ]
     perfect = [d.digit for d in digits if d.undecided == d.proved_wrong == "0"]
-    if len(perfect) == len(digits):
+    if counts.right == counts.questions:
         return f"The model is proved to answer all {counts.questions:,} questions right."
     if perfect:
         parts.append(f"{_listed(perfect)} {_verb(perfect)} proved right in every question.")
@@ -35,11 +36,11 @@ def statement(counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Fami
     return " ".join(parts)
 
 
-def _share(part: int, counts: Counts) -> str:
-    """A share in per cent, never rounded up to 100 nor down to 0; digits enough to see it."""
-    if part in (0, counts.questions):
-        return f"{part // counts.questions:.0%}"
-    return f"{100 * part / counts.questions:.4g}%"
+def _share(part: int, counts: Counts, rounding: str = ROUND_DOWN) -> str:
+    """A share in per cent: what is proved is rounded down, what is undecided up."""
+    exact = Context(prec=4, rounding=rounding)
+    share = exact.divide(Decimal(100 * part), Decimal(counts.questions))
+    return f"{share.normalize():f}%"
 
 
 def _listed(names: Sequence[str]) -> str:
