@@ -8,7 +8,8 @@ hold is an error. The search chose what to split and what to claim; none of that
 - every rival that is said to be beaten in a box, and every box that is said to be wrong, is
   bounded anew;
 - a leaf is right only if all rivals are beaten in it or above it;
-- the numbers of questions are added up anew, and must be those of the certificate.
+- the numbers of questions are added up anew, and must be those of the certificate; so must its
+  families and its statement.
 """
 
 from __future__ import annotations
@@ -27,11 +28,17 @@ from carryscope.task.questions import Array
 from carryscope.verification.certificate.boxes import UNKNOWN
 from carryscope.verification.certificate.certify import Search
 from carryscope.verification.certificate.exploring import CHUNK, OPEN, RIGHT, STUCK, WRONG
-from carryscope.verification.certificate.finding import Certificate, digit_proof
+from carryscope.verification.certificate.finding import Certificate, Family, digit_proof, families
 from carryscope.verification.certificate.intervals import Ranges
-from carryscope.verification.certificate.margins import Elements, Neurons, least_margins
+from carryscope.verification.certificate.margins import (
+    DEMANDED,
+    Elements,
+    Neurons,
+    least_margins,
+)
 from carryscope.verification.certificate.proof import RowProof
 from carryscope.verification.certificate.row_tables import RowTables
+from carryscope.verification.certificate.statement import statement
 
 
 class Checked(NamedTuple):
@@ -57,12 +64,31 @@ def check_certificate(
         for boxes, verified in _claims(work, proof):
             done, claims = done + boxes, claims + verified
             on_progress(done, total)
-    counts = work.counts(overlaps=certificate.ended != "still running")
-    stated = (certificate.proved_right, certificate.proved_wrong, certificate.undecided)
-    found = (str(counts.right), str(counts.wrong), str(counts.undecided))
-    if found != stated or str(counts.questions) != certificate.questions:
-        raise WorkError("The numbers of questions in the certificate are not those of its log.")
+    _check_summary(work, certificate)
     return Checked(claims, total)
+
+
+def _check_summary(work: Search, told: Certificate) -> None:
+    """What the certificate says must be what its log says."""
+    counts = work.counts(overlaps=told.ended != "still running")
+    stated = (told.questions, told.proved_right, told.proved_wrong, told.undecided)
+    if tuple(map(str, (*counts, counts.undecided))) != stated:
+        raise WorkError("The numbers of questions in the certificate are not those of its log.")
+    for kinds, listed in (
+        ((WRONG,), told.wrong_families),
+        ((OPEN, STUCK), told.undecided_families),
+    ):
+        found = [family for proof in work.proofs for family in families(proof, *kinds)]
+        if sorted(map(_without_example, found)) != sorted(map(_without_example, listed)):
+            raise WorkError("The families in the certificate are not those of its log.")
+    said = statement(counts, told.per_digit, told.wrong_families)
+    if (said, DEMANDED) != (told.statement, told.demanded_margin):
+        raise WorkError("The statement of the certificate is not what its log says.")
+
+
+def _without_example(family: Family) -> tuple[str, ...]:
+    """A family, but for its example: any question of it will do."""
+    return family.digit, family.states, family.words, family.questions, str(family.boxes)
 
 
 def _claims(work: Search, proof: RowProof) -> Iterator[tuple[int, int]]:

@@ -16,13 +16,15 @@ subtract the mean. With sigma and sigma_f their two scales, and z_i = x . V_i + 
 since relu(z / sigma) = relu(z) / sigma. docs/certificate.md derives it all, rounding included.
 
 Tables are computed in float64 and kept in float32, which is faster to work with; what rounding
-can then cost is bounded through the *reach* of each feature. For the few single questions that
-this leaves undecided there are tables in float64.
+can then cost is bounded through the `Sizes` of what is added up. For the few single questions
+that this leaves undecided there are tables in float64.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -31,11 +33,34 @@ from torch import Tensor
 from carryscope.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.model.tables import FirstLayerTables
-from carryscope.model.transformer import LAYER_NORM_EPSILON, Block, Transformer
+from carryscope.model.transformer import LAYER_NORM_EPSILON, Block, LayerNorm, Transformer
 
-UNITS = {torch.float32: 2.0**-24, torch.float64: 2.0**-44}
-"""The relative error of one operation. That of float64 is 2^-53; but tables are themselves
-computed in float64, by sums of up to a thousand terms, and 2^-44 has room for that too."""
+UNIT_64 = 2.0**-53
+"""Half the distance from 1 to the next float64: the relative error of one operation."""
+
+UNITS = {torch.float32: 2.0**-24, torch.float64: 8 * UNIT_64}
+"""What the relative error of one operation is taken for. In float64 there is room for the sums
+of attention weights too: next to float32 they count as exact."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """What counts as the size of a table's entries when rounding is bounded.
+
+    Besides their absolute value that is a 16th of what float64 lost on the way to them, in units:
+    very little, unless large numbers cancelled. A 16th, because sizes serve only to be multiplied
+    by 32 units or more.
+    """
+
+    written: Float[Tensor, "head feature"]
+    """For what a head writes; the absolute value is not in it."""
+    embedded: Float[Tensor, "position token feature"]
+    beta: Float[Tensor, " d_mlp"]
+    to_tokens: Float[Tensor, "token d_mlp"]
+    out_bias_tokens: Float[Tensor, " token"]
+    offset: Float[Tensor, " token"]
+    shares: float
+    """What float64 lost of the attention: so many units of all that a head writes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +75,6 @@ class Features:
     embedded: Float[Tensor, "position token feature"]
     norms: Float[Tensor, " feature"]
     """The length of each feature's vector."""
-    reach: Float[Tensor, " feature"]
-    """The largest absolute value of each feature: of e, plus the largest of every head."""
     beta: Float[Tensor, " d_mlp"]
     """What LayerNorm's bias and the neuron's own add to its input."""
     to_tokens: Float[Tensor, "token d_mlp"]
@@ -63,6 +86,7 @@ class Features:
     out_bias_tokens: Float[Tensor, " token"]
     offset: Float[Tensor, " token"]
     """What the last LayerNorm's bias and the unembedding's add to each logit."""
+    sizes: Sizes
     dtype: torch.dtype
     """Of all tables but `query` and `key`."""
     epsilon: float = LAYER_NORM_EPSILON
@@ -115,43 +139,125 @@ def _as_double(model: Transformer) -> Transformer:
 
 
 def _features(model: Transformer, dtype: torch.dtype) -> Features:
-    block = model.blocks[0]
-    assert isinstance(block, Block)
     tables = FirstLayerTables.of(model)
-    g = _centred(model.ln_final.w * model.unembed.W_U.T)
-    into, beta, out, out_bias = _mlp(block, model.config)
-    read_off = torch.cat([into, torch.eye(len(out_bias), dtype=torch.float64), g])
-    written, embedded = _centred(tables.written), _centred(tables.embedded + block.attn.b_O)
-    written, embedded = written @ read_off.T, embedded @ read_off.T
-    reach = embedded.abs().amax((0, 1)) + written.abs().amax((0, 1)).sum(0)
+    exact = _linear(model, tables.written, tables.embedded, _centred)
     return Features(
         config=model.config,
         query=tables.query,
         key=tables.key,
-        written=written.to(dtype),
-        embedded=embedded.to(dtype),
-        norms=read_off.norm(dim=1).to(dtype),
-        reach=reach.to(dtype),
-        beta=beta.to(dtype),
-        to_tokens=(g @ out.T).to(dtype),
-        to_stream=out.to(dtype),
-        to_stream_norms=out.norm(dim=1).to(dtype),
-        out_bias=out_bias.to(dtype),
-        out_bias_tokens=(out_bias @ g.T).to(dtype),
-        offset=(model.ln_final.b @ model.unembed.W_U + model.unembed.b_U).to(dtype),
+        written=exact.written.to(dtype),
+        embedded=exact.embedded.to(dtype),
+        norms=exact.norms.to(dtype),
+        beta=exact.beta.to(dtype),
+        to_tokens=exact.to_tokens.to(dtype),
+        to_stream=exact.out.to(dtype),
+        to_stream_norms=exact.out.norm(dim=1).to(dtype),
+        out_bias=exact.out_bias.to(dtype),
+        out_bias_tokens=exact.out_bias_tokens.to(dtype),
+        offset=exact.offset.to(dtype),
+        sizes=_sizes(model, exact, dtype),
         dtype=dtype,
     )
 
 
-def _mlp(block: Block, config: ModelConfig) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+class _Linear(NamedTuple):
+    """The tables, in float64."""
+
+    written: Tensor
+    embedded: Tensor
+    norms: Tensor
+    beta: Tensor
+    to_tokens: Tensor
+    out: Tensor
+    out_bias: Tensor
+    out_bias_tokens: Tensor
+    offset: Tensor
+
+
+Centre = Callable[[Tensor], Tensor]
+
+
+def _linear(model: Transformer, written: Tensor, embedded: Tensor, centre: Centre) -> _Linear:
+    block = model.blocks[0]
+    assert isinstance(block, Block)
+    g = centre(model.ln_final.w * model.unembed.W_U.T)
+    into, beta, out, out_bias = _mlp(block, model.config, centre)
+    read_off = torch.cat([into, torch.eye(len(out_bias), dtype=torch.float64), g])
+    return _Linear(
+        written=centre(written) @ read_off.T,
+        embedded=centre(embedded + block.attn.b_O) @ read_off.T,
+        norms=read_off.norm(dim=1),
+        beta=beta,
+        to_tokens=g @ out.T,
+        out=out,
+        out_bias=out_bias,
+        out_bias_tokens=out_bias @ g.T,
+        offset=model.ln_final.b @ model.unembed.W_U + model.unembed.b_U,
+    )
+
+
+def _mlp(
+    block: Block, config: ModelConfig, centre: Centre
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What the neurons read, their biases, what they write, and the MLP's own bias; centred."""
     if block.mlp is None:
         none = torch.zeros(0, config.d_model, dtype=torch.float64)
         return none, none[:, 0], none, torch.zeros(config.d_model, dtype=torch.float64)
-    into = _centred(block.ln2.w * block.mlp.W_in.T)
+    into = centre(block.ln2.w * block.mlp.W_in.T)
     beta = block.ln2.b @ block.mlp.W_in + block.mlp.b_in
-    return into, beta, _centred(block.mlp.W_out), _centred(block.mlp.b_out)
+    return into, beta, centre(block.mlp.W_out), centre(block.mlp.b_out)
+
+
+def _sizes(model: Transformer, exact: _Linear, dtype: torch.dtype) -> Sizes:
+    """All tables once more with every number made positive: no sum of m terms is off by more
+    than m units of that. From the embeddings to a feature, or to a score, fewer than 8 d_model
+    roundings follow one another: a LayerNorm, products with two matrices, centring, and a product
+    with the vector of the feature or with a key."""
+    gross = _all_positive(model)
+    block = gross.blocks[0]
+    assert isinstance(block, Block)
+    attn = block.attn
+    embedded = gross.pos_embed.W_pos[:, None] + gross.embed.W_E
+    signed = model.pos_embed.W_pos[:, None] + model.embed.W_E
+    read = _read_size(embedded, signed, block.ln1)
+    query, key, value = (
+        (torch.einsum("ptd,hde->pthe", read, weight) + bias).amax((0, 1))
+        for weight, bias in ((attn.W_Q, attn.b_Q), (attn.W_K, attn.b_K), (attn.W_V, attn.b_V))
+    )
+    written = torch.einsum("he,hed->hd", value, attn.W_O)
+    units = (8 * model.config.d_model + 64) * UNIT_64 / UNITS[dtype]
+    lost = units / 16
+    size = _linear(gross, written, embedded, _uncancelled)
+    scores = (query * key).sum(-1).amax() / query.shape[-1] ** 0.5
+    return Sizes(
+        written=(lost * size.written).to(dtype),
+        embedded=(exact.embedded.abs() + lost * size.embedded).to(dtype),
+        beta=(exact.beta.abs() + lost * size.beta).to(dtype),
+        to_tokens=(exact.to_tokens.abs() + lost * size.to_tokens).to(dtype),
+        out_bias_tokens=(exact.out_bias_tokens.abs() + lost * size.out_bias_tokens).to(dtype),
+        offset=(exact.offset.abs() + lost * size.offset).to(dtype),
+        shares=12 * units * float(scores),
+    )
+
+
+def _read_size(embedded: Tensor, signed: Tensor, ln: LayerNorm) -> Tensor:
+    """What the first LayerNorm adds up for each coordinate, if nothing cancelled."""
+    scale = (_centred(signed).square().mean(-1, keepdim=True) + LAYER_NORM_EPSILON).sqrt()
+    spread = _uncancelled(embedded) / scale
+    return spread * (1 + embedded.mean(-1, keepdim=True) / scale) * ln.w + ln.b
+
+
+def _all_positive(model: Transformer) -> Transformer:
+    """The model with the absolute values of its weights."""
+    gross = Transformer(model.config).double()
+    gross.load_state_dict({name: value.abs() for name, value in model.state_dict().items()})
+    return gross
 
 
 def _centred(vectors: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
     return vectors - vectors.mean(-1, keepdim=True)
+
+
+def _uncancelled(vectors: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    """What `_centred` adds up, if nothing cancelled."""
+    return vectors + vectors.mean(-1, keepdim=True)

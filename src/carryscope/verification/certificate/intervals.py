@@ -12,6 +12,10 @@ from the ranges of the weights. Choosing r as the mean of the centres, weighted 
 of each alpha, what is left is small: |o - r| <= sum_s max(alpha_s) radius_s + (half the range
 of alpha_s) |centre_s - r|. Slots that hold one element only are merged into the fixed tokens
 first: what is known moves only as one.
+
+All numbers are rounded. What that can cost is a number of units of float32 (`roundings`) of the
+*absolute* value of each feature: of the sum of all that is added up for it, signs disregarded.
+docs/certificate.md counts them.
 """
 
 from __future__ import annotations
@@ -26,13 +30,19 @@ from torch import Tensor
 from carryscope.verification.certificate.row_tables import RowTables
 
 NEGLIGIBLE = 0.001
-"""A slot that moves the stream by less than this share of its length is bounded by norms
-alone, not feature by feature. Speed only: both are sound."""
+"""A slot that moves the stream by less than this share of its length is bounded by norms and
+sizes, not set by set. Speed only: both are sound."""
 
 
-FUZZ = 128
-"""More roundings than lie between the tables and any feature of a box, one after the other: two
-for each of at most forty slots, and a few more."""
+FUZZ = 64
+"""More roundings than lie between the tables and any feature of a box, one after the other,
+besides those whose number grows with the slots and heads."""
+
+
+def roundings(tables: RowTables) -> int:
+    """More roundings than lie between the tables and any feature of a box."""
+    slots, heads, _ = tables.sizes.shape
+    return FUZZ + 3 * slots + 2 * heads
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +102,9 @@ class Shares:
         )
 
     @property
-    def most_in_all(self) -> Float[Tensor, " box"]:
-        """The largest sum of shares of a head, each at its largest: 1 if nothing were free."""
-        return (self.known_most + self.most.sum(1)).amax(1)
+    def middle_in_all(self) -> Float[Tensor, "box head"]:
+        """The sum of the middles of all shares; at least a half."""
+        return (self.known_least + self.known_most) / 2 + self.middle.sum(1)
 
 
 def _sum_of_others(weight: Float[Tensor, "box slot head"]) -> Float[Tensor, "box slot head"]:
@@ -136,11 +146,11 @@ class Ranges:
     """The features at the reference point."""
     radius: Float[Tensor, "box feature"]
     absolute: Float[Tensor, "box feature"]
-    """A feature does not exceed this, even if all that is added up for it had one sign."""
+    """The sum of all that is added up for a feature, each at its largest and with one sign."""
     moves: Float[Tensor, "box slot"]
     """How far each slot can move the stream."""
     move: Float[Tensor, " box"]
-    """How far the stream can be from the reference point."""
+    """How far the stream can be from the reference point, rounding included."""
 
     @classmethod
     def of(cls, tables: RowTables, sets: Int[Tensor, "box slot"]) -> Ranges:
@@ -154,13 +164,10 @@ class Ranges:
         half = (shares.known_most - shares.known_least).T / 2
         known_move = (half * away[..., stream].norm(dim=-1)).sum(0)
         radius = (away * half[..., None]).sum(0)
-        absolute = away.mul_(shares.known_most.T[..., None]).add_(reference.abs()).sum(0)
-        absolute += features.embedded[tables.space.row.position, tables.query].abs()
+        absolute = _absolute(tables, shares)
         moves = _rough_moves(tables, shares, reference[..., stream].norm(dim=-1).T)
         big = moves > NEGLIGIBLE * math.sqrt(features.d_model)
-        radius.addcmul_(torch.where(big, 0.0, moves).sum((1, 2))[:, None], features.norms)
-        rest = torch.where(big, 0.0, shares.most).sum((1, 2))
-        absolute.addcmul_(2 * rest[:, None], features.reach)
+        radius += _negligible(tables, shares, reference, ~big)
         for s, h in big.any(0).nonzero().tolist():
             slot, held, here = tables.slots[s], sets[:, s], big[:, s, h]
             half, most = shares.half[:, s, h] * here, shares.most[:, s, h] * here
@@ -169,13 +176,48 @@ class Ranges:
             move = most * slot.spread[held, h] + half * away[:, stream].norm(dim=-1)
             moves[:, s, h] = torch.where(here, move, moves[:, s, h])
             radius.addcmul_(away, half[:, None]).addcmul_(around, most[:, None])
-            absolute.addcmul_(away.add_(around), most[:, None])
-        radius.add_(absolute, alpha=FUZZ * features.unit)
+        fuzz, steps = roundings(tables), 2 * features.d_model + 4 * moves[0].numel() + FUZZ
+        radius.mul_(1 + steps * features.unit).add_(absolute, alpha=fuzz * features.unit)
         by_slot = moves.sum(2)
-        rounding = 1 + (features.d_model + FUZZ) * features.unit
-        return cls(
-            shares, written, at, radius, absolute, by_slot, (by_slot.sum(1) + known_move) * rounding
-        )
+        move = (by_slot.sum(1) + known_move) * (1 + steps * features.unit)
+        move += fuzz * features.unit * absolute[:, stream].norm(dim=-1)
+        return cls(shares, written, at, radius, absolute, by_slot, move)
+
+
+def _negligible(
+    tables: RowTables,
+    shares: Shares,
+    reference: Float[Tensor, "head box feature"],
+    which: Bool[Tensor, "box slot head"],
+) -> Float[Tensor, "box feature"]:
+    """How far some slots can move the features: what is written differs from its centre by at
+    most the spread times the norm of the feature, and centre and reference have known sizes."""
+    half = shares.half * which
+    moved = half.flatten(1) @ tables.sizes[:-1].flatten(0, 1)
+    for h, of_head in enumerate(reference):
+        moved.addcmul_(of_head.abs(), half[:, :, h].sum(1, keepdim=True))
+    spread = (shares.most * _spreads(tables, shares) * which).sum((1, 2))
+    return moved.addcmul_(spread[:, None], tables.features.norms)
+
+
+def _spreads(tables: RowTables, shares: Shares) -> Float[Tensor, "box slot head"]:
+    return torch.stack([t.spread[shares.sets[:, s]] for s, t in enumerate(tables.slots)], 1)
+
+
+def _absolute(tables: RowTables, shares: Shares) -> Float[Tensor, "box feature"]:
+    """Every slot with its largest share of the largest that is written for it, and the query.
+
+    Divided by the sum of the middles, where that is below 1: so it holds for the reference too.
+    What float64 lost of the shares is put in such that it counts when multiplied by FUZZ units.
+    """
+    known = shares.known_most[:, None]
+    slots, fixed = shares.most + shares.known_part * known, shares.fixed_part[:, None] * known
+    weight = torch.cat([slots, fixed], 1) / shares.middle_in_all.clamp(max=1)[:, None]
+    written = weight.flatten(1) @ tables.sizes.flatten(0, 1)
+    lost = tables.features.sizes
+    written *= 1 + lost.shares / FUZZ
+    written += weight.sum(1) @ lost.written
+    return written + lost.embedded[tables.space.row.position, tables.query]
 
 
 def _reference(tables: RowTables, shares: Shares) -> Float[Tensor, "head box feature"]:
@@ -195,7 +237,5 @@ def _rough_moves(
     tables: RowTables, shares: Shares, length: Float[Tensor, "box head"]
 ) -> Float[Tensor, "box slot head"]:
     """How far each slot can move the stream through each head, by the triangle inequality."""
-    held = list(enumerate(tables.slots))
-    spread = torch.stack([slot.spread[shares.sets[:, s]] for s, slot in held], 1)
-    centre = torch.stack([slot.length[shares.sets[:, s]] for s, slot in held], 1)
-    return shares.most * spread + shares.half * (centre + length[:, None])
+    centre = torch.stack([t.length[shares.sets[:, s]] for s, t in enumerate(tables.slots)], 1)
+    return shares.most * _spreads(tables, shares) + shares.half * (centre + length[:, None])

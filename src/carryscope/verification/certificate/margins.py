@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from carryscope.verification.certificate.intervals import FUZZ, Ranges, Shares
+from carryscope.verification.certificate.intervals import Ranges, Shares, roundings
 from carryscope.verification.certificate.row_tables import RowTables, Slot, pair_values
 
 DEMANDED = 1e-3
@@ -53,17 +53,21 @@ class Neurons:
     scale_most: Float[Tensor, " box"]
     logits: Float[Tensor, "box token"]
     """At the reference point, times sigma sigma_f."""
+    mass: Float[Tensor, "box token"]
+    """The most that all neurons together can write for a token, if nothing cancels."""
 
     @classmethod
     def of(cls, tables: RowTables, ranges: Ranges) -> Neurons:
         """The neurons in each box."""
-        f = tables.features
+        f, fuzz = tables.features, roundings(tables)
         x = ranges.at[:, f.stream]
         sigma = (x.square().mean(1) + f.epsilon).sqrt()
-        tilt = ranges.move / math.sqrt(f.d_model) + sigma * (f.d_model + FUZZ) * f.unit
+        rough = (f.d_model + fuzz) * f.unit
+        tilt = ranges.move / math.sqrt(f.d_model) + sigma * rough
         curve = ranges.move.square() / (2 * f.d_model * sigma)
         z = ranges.at[:, : f.d_mlp] + sigma[:, None] * f.beta
         radius = ranges.radius[:, : f.d_mlp] + (tilt + curve)[:, None] * f.beta.abs()
+        radius.addcmul_((rough * (sigma + tilt + curve))[:, None], f.sizes.beta)
         which = ((z + radius) > 0).any(0).nonzero()[:, 0]
         z, radius = z.index_select(1, which), radius.index_select(1, which)
         low, high, active = z - radius, z + radius, z.relu()
@@ -75,15 +79,19 @@ class Neurons:
             (sigma + tilt + curve) * ranges.move
             + (tilt + curve) * (x + f.out_bias).norm(dim=1)
             + change @ norms
-            + (count + FUZZ) * f.unit * (active @ norms + sigma * (x + f.out_bias).norm(dim=1))
         )
+        sums = (count + f.d_model + fuzz) * f.unit
+        off = off * (1 + sums) + sums * (active @ norms + sigma * (x + f.out_bias).norm(dim=1))
         length, root = stream.norm(dim=1), math.sqrt(f.d_model)
         scale = (length.square() / f.d_model + sigma.square() * f.epsilon).sqrt()
         most = (length + off) / root + (sigma + tilt + curve) * math.sqrt(f.epsilon)
         logits = sigma[:, None] * (ranges.at[:, f.tokens] + f.out_bias_tokens)
         logits = logits + active @ a.T + scale[:, None] * f.offset
         least = (length - off).clamp(min=0) / root
-        return cls(which, a, z, low, high, count, sigma, tilt, curve, scale, least, most, logits)
+        mass = high.relu() @ f.sizes.to_tokens.index_select(1, which).T
+        return cls(
+            which, a, z, low, high, count, sigma, tilt, curve, scale, least, most, logits, mass
+        )
 
 
 class Elements:
@@ -148,12 +156,14 @@ def least_margins(
     sigma, tilt, curve = neurons.sigma[box], neurons.tilt[box], neurons.curve[box]
     by_sigma = direct + a_slope @ f.beta[neurons.which]
     g_radius = ranges.radius[:, f.tokens]
+    bent = (tilt + curve) * (g_radius[box, winner] + g_radius[box, loser])
+    lines, rises = a_slope * neurons.z.index_select(0, box), a * rise
     least = (
-        (a_slope * neurons.z.index_select(0, box)).sum(1)
-        + (a * rise).sum(1)
+        lines.sum(1)
+        + rises.sum(1)
         + sigma * direct
         + curve * by_sigma.clamp(max=0)
-        - (tilt + curve) * (g_radius[box, winner] + g_radius[box, loser])
+        - bent
         + _offset(tables, neurons, box, winner, loser)
     )
     margin = neurons.logits[box, winner] - neurons.logits[box, loser]
@@ -166,35 +176,25 @@ def least_margins(
     along[tokens, f.d_model + loser] -= sigma
     functional = torch.cat([a_slope, along], 1)
     written, lost = _least_value(tables, ranges.shares, box, *elements(functional))
-    moved = written - (elements.at_reference.index_select(0, box) * functional).sum(1)
-    rounding = _rounding(tables, ranges, neurons, elements, box, a, functional, direct)
+    reference = elements.at_reference.index_select(0, box).mul_(functional)
+    moved = written - reference.sum(1)
+    biases = f.sizes.out_bias_tokens[winner] + f.sizes.out_bias_tokens[loser]
+    biases = biases + direct.abs() + a_slope.abs() @ f.sizes.beta[neurons.which]
+    summed = neurons.active[box] + f.d_model + roundings(tables)
+    rounding = summed * (
+        reference.abs_().sum(1)
+        + lines.abs_().sum(1)
+        + rises.abs_().sum(1)
+        + (sigma + tilt + curve) * biases
+        + bent
+        + neurons.scale_most[box] * (2 * f.sizes.offset.max() + DEMANDED)
+    )
+    size = (functional.abs_() * elements.absolute.index_select(0, box)).sum(1)
+    rounding += (summed + 2 * roundings(tables)) * size
+    rounding += 32 * (neurons.mass[box, winner] + neurons.mass[box, loser])
     share = ranges.moves[box] / ranges.move[box].clamp(min=1e-300)[:, None]
+    rounding *= f.unit
     return Margins(least + moved - rounding, lost + relaxed[:, None] * share, rounding)
-
-
-def _rounding(
-    tables: RowTables,
-    ranges: Ranges,
-    neurons: Neurons,
-    elements: Elements,
-    box: Int[Tensor, " pair"],
-    a: Float[Tensor, "pair neuron"],
-    functional: Float[Tensor, "pair some_feature"],
-    direct: Float[Tensor, " pair"],
-) -> Float[Tensor, " pair"]:
-    """More than rounding can have added to the least margin.
-
-    All of it is sums of products. A sum of m terms is off by at most about m units of the sum
-    of their absolute values, and those are bounded by the reach of the features.
-    """
-    f, sigma, count = tables.features, neurons.sigma[box], len(neurons.which)
-    a = a.abs().mul_(neurons.high.index_select(0, box) > 0)
-    absolute = elements.absolute.index_select(0, box)
-    weight = torch.cat([a, functional[:, count:].abs()], 1)
-    biases = sigma * (a @ f.beta[neurons.which].abs() + direct.abs())
-    offsets = neurons.scale_most[box] * f.offset.abs().max()
-    size = (2 + ranges.shares.most_in_all[box]) * (weight * absolute).sum(1) + biases + offsets
-    return (neurons.active[box] + f.d_model + FUZZ) * f.unit * size
 
 
 def _lines(

@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from carryscope.errors import WorkError
 from carryscope.task.questions import Array
 from carryscope.verification.certificate.boxes import Row, RowSpace
 from carryscope.verification.certificate.features import Features
@@ -26,6 +27,9 @@ from carryscope.verification.certificate.trees import LEVELS, ColumnTree, grow_t
 
 SAMPLED_QUERIES = (0, 3, 6, 9)
 """The query tokens by which trees are grown; which ones is a matter of speed only."""
+
+LEAST_WEIGHT = 1e-200
+"""The tokens that never change must weigh this much, so that what underflows is negligible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +148,9 @@ class RowTables:
     one before all heads of the next."""
     slots: list[Slot]
     """The columns, units first, then the answer tokens before the query."""
+    sizes: Float[Tensor, "slot head feature"]
+    """The largest absolute value of what is written for a token of each slot; last, for all
+    tokens that never change, the mean of their absolute values."""
 
     @classmethod
     def of(cls, features: Features, space: RowSpace, query: int) -> RowTables:
@@ -152,14 +159,19 @@ class RowTables:
         with torch.inference_mode():
             attention = Attention.of(features, row, query)
             where, tokens, weights = attention.of_fixed(row, query)
+            if not (weights.sum(0) > LEAST_WEIGHT).all():
+                raise WorkError("The attention scores of this model lie too far apart to certify.")
             part = (weights / weights.sum(0)).to(features.dtype)
-            slots, stacked = [], [written[where, tokens]]
+            slots, stacked, sizes = [], [written[where, tokens]], []
             for c, tree in enumerate(space.trees):
                 slots.append(_column(features, attention, row, c, tree))
                 stacked += [written[p, :10] for p in row.positions_of(c)]
+                sizes.append(torch.stack(stacked[-2:]).abs().amax((0, 1)))
             for digit, position in row.earlier:
                 slots.append(_answer(features, attention, digit, position))
                 stacked.append(written[position, : slots[-1].tokens])
+                sizes.append(stacked[-1].abs().amax(0))
+            sizes.append((part[..., None] * stacked[0].abs()).sum(0))
             return cls(
                 features=features,
                 space=space,
@@ -169,6 +181,7 @@ class RowTables:
                 fixed_value=(part[..., None] * stacked[0]).sum(0),
                 stacked=torch.cat(stacked).flatten(0, 1),
                 slots=slots,
+                sizes=torch.stack(sizes),
             )
 
     def sets(
