@@ -9,7 +9,7 @@ from carryscope.verification.certificate.exploring import RIGHT, WRONG
 from carryscope.verification.certificate.proof import RowProof
 from carryscope.verification.certificate.workers import Task, Worker
 
-SMALL = 2e-3
+SMALL = 5e-3
 ALL = 10**9
 
 
@@ -64,7 +64,7 @@ def test_with_most_left_out_the_estimate_is_right_on_average(model, searched):
 
 
 def test_the_search_has_boxes_enough_for_something_to_be_left_out(searched):
-    assert sum(judged for judged, _ in searched) > 500
+    assert sum(judged for judged, _ in searched) > 300
 
 
 def test_the_record_says_what_each_answer_digit_takes(model):

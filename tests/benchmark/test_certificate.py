@@ -128,7 +128,7 @@ def test_a_model_of_another_recipe_is_not_taken_for_ours(tmp_path, capsys):
     other = (SHIPPED / "config.json").read_bytes()
     Path(tmp_path / "fast-3" / "config.json").write_bytes(other)
     assert run(["bench", "--only", "certificate", "--models", str(tmp_path)]) == 2
-    assert "was started differently: digits" in capsys.readouterr().err
+    assert "is none of fast-5 for 3 digits: model.digits is 5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

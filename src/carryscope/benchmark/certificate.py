@@ -29,13 +29,15 @@ from carryscope.benchmark.boxes import (
     settled_boxes,
 )
 from carryscope.benchmark.speed import Measure, in_turns, timed
+from carryscope.errors import CallError
+from carryscope.model.files import CONFIG_FILE
 from carryscope.model.prediction import CHUNK as QUESTIONS_AT_ONCE
 from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
-from carryscope.runs import SHIPPED
+from carryscope.runs import SHIPPED, Run
 from carryscope.task.questions import Array
 from carryscope.task.sampling import uniform
-from carryscope.training.config import RunConfig
+from carryscope.training.config import RunConfig, differences
 from carryscope.training.presets import preset, run_config
 from carryscope.verification.certificate.certify import subject_of
 from carryscope.verification.certificate.exploring import CHUNK, Fragment
@@ -63,6 +65,18 @@ def model_directory(models: Path, digits: int) -> Path:
     """Where the model for so many digits is: the shipped one, or one among `models`."""
     shipped = preset(RECIPE).model.digits
     return SHIPPED if digits == shipped else models / f"fast-{digits}"
+
+
+def check_recipe(directory: Path, digits: int) -> None:
+    """Refuse a model that was trained in another way than the others."""
+    if not (directory / CONFIG_FILE).exists():
+        return
+    different = differences(recipe(digits), Run(directory).config)
+    if different:
+        raise CallError(
+            f"The model at {directory} is none of {RECIPE} for {digits} digits: "
+            f"{'; '.join(different)}. Choose another --models."
+        )
 
 
 @contextmanager

@@ -77,12 +77,13 @@ def _chart(records: Sequence[Record], x: alt.X, y: alt.Y) -> alt.LayerChart | al
 def _records(boxes: Boxes) -> list[Record]:
     """The total of one model, and its answer digits side by side to the left of it."""
     decided = fmean(row.decided.estimate for row in boxes.rows)
-    total = _record(boxes, boxes.total, TOTAL, "all", decided, boxes.digits)
+    total = _record(boxes, boxes.total, TOTAL, "all", decided, float(boxes.digits))
     total["_label"] = f"{_share(decided)} decided"
     left = boxes.digits - APART * (len(boxes.rows) + 1)
     return [total] + [
         _record(boxes, row.boxes, ROW, row.digit, row.decided.estimate, left + APART * i)
         for i, row in enumerate(boxes.rows)
+        if row.boxes.estimate
     ]
 
 

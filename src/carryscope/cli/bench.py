@@ -177,12 +177,13 @@ def _parts(what: str, total: int) -> Iterator[Callable[[str], None]]:
 
 def _trained(models: Path, digits: int) -> Run:
     """The model for so many digits, trained if it is not there yet."""
-    from carryscope.benchmark.certificate import model_directory, recipe
+    from carryscope.benchmark.certificate import check_recipe, model_directory, recipe
     from carryscope.runs import SHIPPED, Run
     from carryscope.training.loop import is_finished
 
     directory = model_directory(models, digits)
     if directory != SHIPPED:
+        check_recipe(directory, digits)
         if not is_finished(directory):
             log.print(f"training {directory}", markup=False, soft_wrap=True)
         again = f"{program()} bench --only certificate --models {shlex.quote(str(models))}"
