@@ -102,7 +102,7 @@ def test_the_command_trains_what_is_missing_counts_and_draws(tmp_path, monkeypat
     monkeypatch.setattr(
         certificate,
         "box_speed",
-        lambda model, rounds: [certificate.Measure(name="time", value=rounds, unit="ms")],
+        lambda model, rounds: [certificate.Measure(name="time", value=float(rounds), unit="ms")],
     )
     monkeypatch.setattr(
         "carryscope.benchmark.boxes.count_boxes",
