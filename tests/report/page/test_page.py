@@ -23,6 +23,7 @@ from carryscope.report.page.sections import report_sections
 from carryscope.report.paper import paper_values
 from carryscope.report.shelf import Shelf
 from carryscope.runs import Run, import_model
+from carryscope.training.data import held_out_questions
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, run_config
 
@@ -46,9 +47,15 @@ def tiny_run(tmp_path_factory) -> Run:
 
 @pytest.fixture
 def few_questions(monkeypatch):
-    """A training that measures itself on a few questions: what it says is not the point."""
+    """A training that measures itself on a few questions: what it says is not the point.
+
+    Held-out questions are remembered; the few must not be what later tests are given.
+    """
     monkeypatch.setattr("carryscope.training.summary.UNIFORM_QUESTIONS", 50)
     monkeypatch.setattr("carryscope.training.data.HELD_OUT_BATCHES", 1)
+    held_out_questions.cache_clear()
+    yield
+    held_out_questions.cache_clear()
 
 
 def text_of(shelf: Shelf) -> str:
