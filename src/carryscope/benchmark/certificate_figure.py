@@ -46,31 +46,31 @@ def boxes_by_digits(found: Sequence[Boxes]) -> Figure:
         _chart(records, x, y).properties(width=PAGE - 120, height=280),
         "Boxes that a certificate takes, by the number of digits",
         f"A scatter plot with a logarithmic axis. {' '.join(_told(boxes) for boxes in found)}",
-        f"Estimated, for models of the paper's shape that were trained by one recipe. Boxes are "
-        f"split until they are decided or hold less than {small:.0e} of all questions; beside "
-        "each total, the share that is then decided of an answer digit, on average.",
+        f"Estimated for models of one recipe. Boxes are split until decided, or below {small:.0e} "
+        "of all questions. Answer digits from left to right, the highest first; beside each total, "
+        "the share that is then decided of a digit, on average.",
     )
 
 
 def _chart(records: Sequence[Record], x: alt.X, y: alt.Y) -> alt.LayerChart | alt.FacetChart:
     """Points for answer digits, and points with intervals and a label for the totals."""
-    key = alt.Legend(title=None, orient="bottom")
+    key = alt.Legend(title=None, orient="bottom", labelLimit=0)
     names = [TOTAL, ROW]
     colour = alt.Color("what:N", scale=alt.Scale(domain=names, range=[BLACK, BLUE]), legend=key)
     shape = alt.Shape(
         "what:N", scale=alt.Scale(domain=names, range=["diamond", "circle"]), legend=key
     )
-    size = alt.Size("what:N", scale=alt.Scale(domain=names, range=[90, 22]), legend=key)
+    size = alt.Size("what:N", scale=alt.Scale(domain=names, range=[40, 22]), legend=key)
     chart = alt.Chart(data(records))
     low = y.copy()
     low.shorthand = "low:Q"
     total = chart.transform_filter(alt.datum.what == TOTAL)
     return alt.layer(
-        total.mark_rule(strokeWidth=1.4).encode(x=x, y=low, y2="high:Q", color=colour),
+        total.mark_errorbar(ticks=True, size=12).encode(x=x, y=low, y2="high:Q", color=colour),
         chart.mark_point(filled=True, opacity=1).encode(
             x=x, y=y, color=colour, shape=shape, size=size, description=SAYS
         ),
-        total.mark_text(align="left", dx=9, fontSize=10).encode(x=x, y=y, text="_label:N"),
+        total.mark_text(align="left", dx=11, fontSize=10).encode(x=x, y=y, text="_label:N"),
     )
 
 
