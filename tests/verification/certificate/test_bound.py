@@ -14,13 +14,9 @@ from carryscope.task.questions import Questions
 from carryscope.verification.certificate.boxes import UNKNOWN, Row, RowSpace
 from carryscope.verification.certificate.certify import draw
 from carryscope.verification.certificate.features import Features
+from carryscope.verification.certificate.functionals import Elements
 from carryscope.verification.certificate.intervals import Ranges
-from carryscope.verification.certificate.margins import (
-    DEMANDED,
-    Elements,
-    Neurons,
-    least_margins,
-)
+from carryscope.verification.certificate.margins import DEMANDED, Neurons, least_margins
 from carryscope.verification.certificate.row_tables import RowTables, grow_space
 
 COMPLETIONS = 30

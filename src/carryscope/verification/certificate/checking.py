@@ -29,10 +29,10 @@ from carryscope.verification.certificate.boxes import UNKNOWN
 from carryscope.verification.certificate.certify import Search
 from carryscope.verification.certificate.exploring import CHUNK, OPEN, RIGHT, STUCK, WRONG
 from carryscope.verification.certificate.finding import Certificate, Family, digit_proof, families
+from carryscope.verification.certificate.functionals import Elements
 from carryscope.verification.certificate.intervals import Ranges
 from carryscope.verification.certificate.margins import (
     DEMANDED,
-    Elements,
     Neurons,
     least_margins,
 )

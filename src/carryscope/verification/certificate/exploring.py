@@ -14,8 +14,9 @@ from jaxtyping import Bool, Int
 
 from carryscope.task.questions import Array
 from carryscope.verification.certificate.boxes import RowSpace
+from carryscope.verification.certificate.functionals import Elements
 from carryscope.verification.certificate.intervals import Ranges
-from carryscope.verification.certificate.margins import GUARD, Elements, Neurons, least_margins
+from carryscope.verification.certificate.margins import GUARD, Neurons, least_margins
 from carryscope.verification.certificate.row_tables import RowTables
 
 RIGHT, WRONG, OPEN, STUCK = -1, -2, -3, -4
@@ -25,9 +26,10 @@ single question that stays undecided. A column number means that the box is spli
 CHUNK = 64
 """Boxes bounded at once: their features stay near the processor's cache."""
 
-WORTH_IT = 0.1
-"""The other rivals are asked too if the nearest one fails by less than this many times its
-margin at the reference point: what is proved for a box holds for its parts."""
+WORTH_IT = 0.8
+"""Where the nearest rival is not beaten, another is asked too if its margin at the reference
+point is more than this many times what the bound lost for the nearest one: what is proved for a
+box holds for its parts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +71,9 @@ def judge(
         torch.where(right, nearest, target),
     )
     known[everyone, nearest] |= right & (first.least > GUARD)
-    near = right & (first.least > -WORTH_IT * margin[everyone, nearest])
-    box, rival = (near[:, None] & ~known).nonzero().T
+    proved, slack = first.least > GUARD, margin[everyone, nearest] - first.least
+    worth = proved[:, None] | (margin > WORTH_IT * slack[:, None])
+    box, rival = (right[:, None] & worth & ~known).nonzero().T
     keep = rival != nearest[box]
     box, rival = box[keep], rival[keep]
     for start in range(0, len(box), CHUNK):

@@ -7,7 +7,7 @@ The move D = x - reference enters through (1) the linear terms, (2) sigma, which
 its tangent and its tangent plus |D|^2 / (2 d sigma), and (3) the neurons. A neuron whose input
 keeps its sign is linear; of the others a line below (or above, if the neuron speaks for the
 loser) is taken. What comes out is one linear functional of D per pair of tokens, and such a
-functional is bounded slot by slot, element by element: see `intervals`.
+functional is bounded slot by slot, element by element: see `functionals`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from carryscope.verification.certificate.intervals import Ranges, Shares, roundings
-from carryscope.verification.certificate.row_tables import RowTables, Slot, pair_values
+from carryscope.verification.certificate.functionals import Elements
+from carryscope.verification.certificate.intervals import Ranges, roundings
+from carryscope.verification.certificate.row_tables import RowTables
 
 DEMANDED = 1e-3
 """The margin in logits that is demanded rather than 0: any evaluation of the model whose logits
@@ -38,8 +39,11 @@ class Neurons:
     which: Int[Tensor, " neuron"]
     to_tokens: Float[Tensor, "token neuron"]
     z: Float[Tensor, "box neuron"]
-    low: Float[Tensor, "box neuron"]
-    high: Float[Tensor, "box neuron"]
+    slope_below: Float[Tensor, "box neuron"]
+    """Of a line through 0 that the neuron does not go below."""
+    slope_above: Float[Tensor, "box neuron"]
+    rise_above: Float[Tensor, "box neuron"]
+    """Slope, and height at 0, of a line that it does not go above."""
     active: Int[Tensor, " box"]
     """How many neurons may be active."""
     sigma: Float[Tensor, " box"]
@@ -88,41 +92,25 @@ class Neurons:
         logits = sigma[:, None] * (ranges.at[:, f.tokens] + f.out_bias_tokens)
         logits = logits + active @ a.T + scale[:, None] * f.offset
         least = (length - off).clamp(min=0) / root
+        below, above, rise = _lines(low, high)
         mass = high.relu() @ f.sizes.to_tokens.index_select(1, which).T
         return cls(
-            which, a, z, low, high, count, sigma, tilt, curve, scale, least, most, logits, mass
+            which=which,
+            to_tokens=a,
+            z=z,
+            slope_below=below,
+            slope_above=above,
+            rise_above=rise,
+            active=count,
+            sigma=sigma,
+            tilt=tilt,
+            curve=curve,
+            scale=scale,
+            scale_least=least,
+            scale_most=most,
+            logits=logits,
+            mass=mass,
         )
-
-
-class Elements:
-    """The table by which linear functionals of what heads write are looked up, for a chunk."""
-
-    def __init__(self, tables: RowTables, ranges: Ranges, which: Int[Tensor, " neuron"]) -> None:
-        rest = torch.arange(tables.features.d_mlp, len(tables.features.norms))
-        self.columns = torch.cat([which, rest])
-        """The features that a functional is made of, in its order."""
-        self.at_reference = ranges.written.index_select(1, self.columns)
-        """What all heads write at the reference point."""
-        self.absolute = ranges.absolute.index_select(1, self.columns)
-        self._tables = tables
-        self._table = tables.stacked.index_select(1, self.columns).T
-
-    def __call__(
-        self, functional: Float[Tensor, "pair some_feature"]
-    ) -> tuple[Float[Tensor, "pair head"], list[Float[Tensor, "pair _ head"]]]:
-        """The functional of v, for the fixed tokens together and for all elements."""
-        slots, part = self._tables.slots, self._tables.fixed_part
-        found = (functional @ self._table).view(len(functional), -1, part.shape[1])
-        sizes = [len(part), *(n for s in slots for n in [s.tokens] * (1 if s.part is None else 2))]
-        fixed, *rest = torch.split(found, sizes, 1)
-        parts, values = iter(rest), []
-        for slot in slots:
-            if slot.part is None:
-                values.append(next(parts))
-            else:
-                first, second = next(parts)[..., None], next(parts)[..., None]
-                values.append(pair_values(first, second, slot.part)[..., 0])
-        return (fixed * part).sum(1), values
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,15 +137,18 @@ def least_margins(
     """The least margin of the winner over the loser in each box."""
     f, tokens = tables.features, torch.arange(len(box))
     a = neurons.to_tokens.index_select(0, winner) - neurons.to_tokens.index_select(0, loser)
-    slope, rise = _lines(neurons, box, a)
-    a_slope = a * slope
+    against = a < 0
+    a_slope = torch.where(
+        against, neurons.slope_above.index_select(0, box), neurons.slope_below.index_select(0, box)
+    ).mul_(a)
     direct = ranges.at[:, f.tokens] + f.out_bias_tokens
     direct = direct[box, winner] - direct[box, loser]
     sigma, tilt, curve = neurons.sigma[box], neurons.tilt[box], neurons.curve[box]
     by_sigma = direct + a_slope @ f.beta[neurons.which]
     g_radius = ranges.radius[:, f.tokens]
     bent = (tilt + curve) * (g_radius[box, winner] + g_radius[box, loser])
-    lines, rises = a_slope * neurons.z.index_select(0, box), a * rise
+    lines = neurons.z.index_select(0, box).mul_(a_slope)
+    rises = neurons.rise_above.index_select(0, box).mul_(a).mul_(against)
     least = (
         lines.sum(1)
         + rises.sum(1)
@@ -175,7 +166,7 @@ def least_margins(
     along[tokens, f.d_model + winner] += sigma
     along[tokens, f.d_model + loser] -= sigma
     functional = torch.cat([a_slope, along], 1)
-    written, lost = _least_value(tables, ranges.shares, box, *elements(functional))
+    written, lost = elements.least(functional, box)
     reference = elements.at_reference.index_select(0, box).mul_(functional)
     moved = written - reference.sum(1)
     biases = f.sizes.out_bias_tokens[winner] + f.sizes.out_bias_tokens[loser]
@@ -198,16 +189,13 @@ def least_margins(
 
 
 def _lines(
-    neurons: Neurons, box: Int[Tensor, " pair"], a: Float[Tensor, "pair neuron"]
-) -> tuple[Float[Tensor, "pair neuron"], Float[Tensor, "pair neuron"]]:
-    """Slope and height at 0 of a line that a * relu(z) does not go below."""
-    low, high = neurons.low.index_select(0, box), neurons.high.index_select(0, box)
+    low: Float[Tensor, "box neuron"], high: Float[Tensor, "box neuron"]
+) -> tuple[Float[Tensor, "box neuron"], Float[Tensor, "box neuron"], Float[Tensor, "box neuron"]]:
+    """A line through 0 that relu does not go below; slope and height at 0 of one not above."""
     unsure = (low < 0) & (high > 0)
     chord = high / (high - low).clamp(min=1e-300)
-    below = (low + high > 0).to(a.dtype)
-    slope = torch.where(unsure & (a < 0), chord, below)
-    rise = torch.where(unsure & (a < 0), -low * chord, 0.0)
-    return slope, rise
+    below = (low + high > 0).to(low.dtype)
+    return below, torch.where(unsure, chord, below), torch.where(unsure, -low * chord, 0.0)
 
 
 def _offset(
@@ -217,46 +205,3 @@ def _offset(
     difference = tables.features.offset[winner] - tables.features.offset[loser] - DEMANDED
     scale = torch.where(difference > 0, neurons.scale_least[box], neurons.scale_most[box])
     return difference * scale
-
-
-def _least_value(
-    tables: RowTables,
-    shares: Shares,
-    box: Int[Tensor, " pair"],
-    fixed: Float[Tensor, "pair head"],
-    values: list[Float[Tensor, "pair _ head"]],
-) -> tuple[Float[Tensor, " pair"], Float[Tensor, "pair slot"]]:
-    """The least value of a functional of what the heads write, and what each slot takes off it.
-
-    For any number rho per head, the head writes rho + sum_s alpha_s (value_s - rho); taking
-    for rho about the value in the middle of the box keeps what is to be bounded small.
-    """
-    free, held, known = shares.free[box], [], fixed * shares.fixed_part[box]
-    middle = (shares.known_least + shares.known_most)[box] / 2
-    rho = torch.zeros_like(fixed)
-    for s, slot in enumerate(tables.slots):
-        members = slot.members[shares.sets[box, s]]
-        held.append(members)
-        mean = (members[:, None].to(fixed.dtype) @ values[s])[:, 0] / members.sum(1, keepdim=True)
-        known = known + torch.where(free[:, s, None], 0.0, mean * shares.known_part[box, s])
-        rho = rho + shares.middle[box, s] * mean
-    rho = (rho + middle * known) / (middle + shares.middle[box].sum(1))
-    gain = known - rho
-    share = torch.where(gain > 0, shares.known_least[box], shares.known_most[box])
-    least, lost = (rho + share * gain).sum(1), torch.zeros(free.shape, dtype=fixed.dtype)
-    for s, slot in enumerate(tables.slots):
-        if not free[:, s].any():
-            continue
-        value = _least_shares(slot, values[s] - rho[:, None], shares, box, s)
-        low = value.masked_fill(~held[s], torch.inf).amin(1)
-        high = value.masked_fill(~held[s], -torch.inf).amax(1)
-        least = least + torch.where(free[:, s], low, 0.0)
-        lost[:, s] = torch.where(free[:, s], high - low, 0.0)
-    return least, lost
-
-
-def _least_shares(slot: Slot, gain: Tensor, shares: Shares, box: Tensor, s: int) -> Tensor:
-    """The least of alpha * gain for each element, over the range of its share, all heads."""
-    most, least = shares.others_most[box, s, None], shares.others_least[box, s, None]
-    others = torch.where(gain > 0, most, least)
-    return ((slot.weight / (slot.weight + others)).to(gain.dtype) * gain).sum(-1)

@@ -82,7 +82,10 @@ class Slot:
     """For a column, whose elements are pairs: the part of the first digit in the weight."""
     tokens: int
     """Tokens at each of its positions."""
-    members: Bool[Tensor, "set element"]
+    held: Int[Tensor, "set most"]
+    """The elements of each set; after the last the first is repeated."""
+    sizes: Int[Tensor, " set"]
+    """How many there are in each set."""
     least: Float[Tensor, "set head"]
     most: Float[Tensor, "set head"]
     """The range of the weight in each set."""
@@ -113,14 +116,14 @@ class Slot:
         middle = centre[..., stream]
         away = [part[..., stream] - m for part, m in zip(parts, middle, strict=True)]
         spread = torch.stack([distance.norm(dim=-1).amax(0) for distance in away])
-        members = torch.zeros(len(sets), len(weight), dtype=torch.bool)
-        for number, held in enumerate(sets):
-            members[number, held] = True
+        most = max(len(held) for held in sets)
+        padded = [np.concatenate([held, np.full(most - len(held), held[0])]) for held in sets]
         return cls(
             weight=weight,
             part=part,
             tokens=len(weight) if part is None else 10,
-            members=members,
+            held=torch.from_numpy(np.stack(padded)),
+            sizes=torch.tensor([len(held) for held in sets]),
             least=torch.stack([weight[held].amin(0) for held in sets]),
             most=torch.stack([weight[held].amax(0) for held in sets]),
             centre=centre.transpose(0, 1).contiguous(),
