@@ -23,6 +23,7 @@ ROOMS = [
     "report",
     "runs",
     "benchmark",
+    "reproduction",
     "cli",
     "__main__",
     "__init__",
