@@ -29,12 +29,20 @@ if TYPE_CHECKING:
     from carryscope.training.summary import TrainingSummary
 
 
+_NOT_TYPED = ("start_weights",)
+"""Fields that follow from other options: the hash of the weights, from `--start-from`."""
+
+
 def _options(config: type[msgspec.Struct], group: str) -> Any:
     """A dataclass with every field of a config as an optional command-line option."""
     about = {field.arg_name: field.description for field in parse_from_object(config).params}
     fields = []
     for field in msgspec.structs.fields(config):
-        parameter = Parameter(help=about[field.name], group=group, show_default=False)
+        if field.name in _NOT_TYPED:
+            continue
+        parameter = Parameter(
+            help=about[field.name], group=group, show_default=False, consume_multiple=True
+        )
         optional = Annotated[field.type | None, parameter]  # type: ignore[name-defined]
         fields.append((field.name, optional, None))
     made = dataclasses.make_dataclass(f"{config.__name__}Options", fields, frozen=True)
@@ -50,6 +58,7 @@ def train(
     *,
     out: Path,
     preset: str | None = None,
+    start_from: Path | None = None,
     until_loss: float | None = None,
     threads: int | None = None,
     checkpoint_every: float = CHECKPOINT_SECONDS,
@@ -63,12 +72,18 @@ def train(
     --heads 4 --out runs/four`. The same command goes on where a run was stopped or killed,
     and ends with the very weights an uninterrupted run gives.
 
+    With `--start-from` the weights come from another run; `--renew mlp --freeze embeddings
+    attention readout` then draws the MLP anew and trains it alone. The parts are embeddings,
+    attention (with ln1), mlp (with ln2), and readout (the final LayerNorm and the unembedding).
+
     Parameters
     ----------
     out
         The run directory to write, or to go on with.
     preset
         The recipe to start from (see `carryscope presets`). Default: the run's own, or fast-5.
+    start_from
+        A run to take the weights and the model from, and the recipe unless a preset is named.
     until_loss
         Stop as soon as the loss on the fixed held-out questions is at most this.
     threads
@@ -79,7 +94,7 @@ def train(
         Print the summary as JSON.
     """
     overrides = {**_given(model), **_given(training)}
-    config = wanted_config(out, preset, overrides)
+    config = wanted_config(out, preset, overrides, start_from)
     again = f"{program()} train --out {shlex.quote(str(out))}"
     again += "" if until_loss is None else f" --until-loss {until_loss}"
     again += "" if threads is None else f" --threads {threads}"
@@ -87,6 +102,7 @@ def train(
         config,
         out,
         again=again,
+        start_from=start_from,
         until_loss=until_loss,
         threads=threads,
         checkpoint_every=checkpoint_every,
@@ -104,11 +120,19 @@ def _given(options: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(options).items() if value is not None}
 
 
-def wanted_config(directory: Path, preset: str | None, overrides: dict[str, Any]) -> RunConfig:
+def wanted_config(
+    directory: Path,
+    preset: str | None,
+    overrides: dict[str, Any],
+    start_from: Path | None = None,
+) -> RunConfig:
     """What the call asks for: a run that is there keeps its own recipe unless told otherwise."""
     from carryscope.model.files import CONFIG_FILE, check_version
     from carryscope.storage import read_json
+    from carryscope.training.starting import started_config
 
+    if start_from is not None:
+        return started_config(start_from, overrides, preset)
     if preset is None and (directory / CONFIG_FILE).exists():
         check_version(directory)
         found = read_json(directory / CONFIG_FILE, RunConfig)
@@ -125,6 +149,7 @@ def train_with_progress(
     directory: Path,
     *,
     again: str,
+    start_from: Path | None = None,
     until_loss: float | None = None,
     threads: int | None = None,
     checkpoint_every: float = CHECKPOINT_SECONDS,
@@ -140,6 +165,7 @@ def train_with_progress(
             return train_run(
                 config,
                 directory,
+                start_from=start_from,
                 until_loss=until_loss,
                 threads=threads,
                 checkpoint_every=checkpoint_every,

@@ -10,6 +10,7 @@ import msgspec
 from carryscope.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.task.sampling import PAPER_BATCH_SHARE, PAPER_CELL_SHARE
+from carryscope.training.parts import PARTS, Part
 from carryscope.version import __version__
 
 CHECKPOINT_SECONDS = 20.0
@@ -91,6 +92,15 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     paper_tail: float = 0.2
     """With our own rule, the last part of the steps, which goes back to the paper's."""
 
+    start_weights: str = ""
+    """Hash of the weights of the run it starts from; empty if all weights are drawn."""
+
+    renew: tuple[Part, ...] = ()
+    """Parts drawn anew when it starts from the weights of another run."""
+
+    freeze: tuple[Part, ...] = ()
+    """Parts that stay as they are at the start: no gradient, no weight decay."""
+
     def __post_init__(self) -> None:
         for name in ("steps", "batch"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
@@ -110,6 +120,12 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             value = getattr(self, name)
             self._require(not isinstance(value, float) or math.isfinite(value), name, "finite")
         self._require(all(0 <= beta < 1 for beta in self.betas), "betas", "from 0 to below 1")
+        for name in ("renew", "freeze"):
+            known = set(getattr(self, name)) <= set(PARTS)
+            self._require(known, name, f"among {', '.join(PARTS)}")
+        self._require(
+            bool(self.start_weights) or not self.renew, "renew", "empty without --start-from RUN"
+        )
 
     def _require(self, holds: bool, name: str, what: str) -> None:
         if not holds:
@@ -148,10 +164,15 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     preset: str | None = None
     """The preset the run started from, before any override."""
     source: str | None = None
-    """The name of the file an imported model came from."""
+    """The name of the file an imported model came from, or of the run a training started from."""
     model: ModelConfig
     training: TrainingConfig | None = None
     """None for an imported model, whose training is not ours to know."""
+
+    def __post_init__(self) -> None:
+        there = {part for part in PARTS if part != "mlp" or self.model.d_mlp}
+        if self.training is not None and there <= set(self.training.freeze):
+            raise CallError("freeze must leave a part of the model to train.")
 
 
 def differences(wanted: RunConfig, found: RunConfig) -> list[str]:

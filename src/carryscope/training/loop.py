@@ -34,6 +34,7 @@ from carryscope.training.checkpoint import (
 from carryscope.training.config import CHECKPOINT_SECONDS, RunConfig, differences
 from carryscope.training.data import held_out_questions
 from carryscope.training.losses import StepRecord
+from carryscope.training.starting import starting_weights
 from carryscope.training.summary import FINDING_FILE, TrainingSummary, summarise, write_summary
 from carryscope.training.trainer import Trainer
 
@@ -49,6 +50,7 @@ def train(
     config: RunConfig,
     directory: Path,
     *,
+    start_from: Path | None = None,
     until_loss: float | None = None,
     threads: int | None = None,
     checkpoint_every: float = CHECKPOINT_SECONDS,
@@ -60,7 +62,8 @@ def train(
     For the whole process it sets the number of `threads` and keeps freed memory. The number
     of threads is not part of the recipe, but with another one sums are rounded differently.
     A checkpoint is written every `checkpoint_every` seconds. `on_step` hears of every step;
-    `should_stop` is asked after each one. A finished run is not trained again.
+    `should_stop` is asked after each one. A finished run is not trained again. `start_from` is
+    the run whose weights the config starts from, if any; once begun, a run has its own.
     """
     if checkpoint_every < 0:
         raise CallError(f"checkpoint_every must be at least 0. Got {checkpoint_every}.")
@@ -74,7 +77,7 @@ def train(
         # A run that had stopped at a target goes on: what it had found is no longer true.
         (directory / FINDING_FILE).unlink(missing_ok=True)
         trainer = Trainer(config)
-        seconds = load_checkpoint(trainer, directory)
+        seconds = _begin(trainer, config, directory, start_from)
         seconds = _run(
             trainer,
             directory,
@@ -85,6 +88,18 @@ def train(
             should_stop=should_stop,
         )
         return _finish(trainer, config, directory, seconds)
+
+
+def _begin(trainer: Trainer, config: RunConfig, directory: Path, start_from: Path | None) -> float:
+    """Bring the trainer to where the run stands; how long it had been training.
+
+    The weights of another run are taken over once and kept in a checkpoint of no steps, so that
+    whatever becomes of that run, this one can be gone on with.
+    """
+    if trainer.recipe.start_weights and not (directory / CHECKPOINT_FILE).exists():
+        trainer.start_from(starting_weights(config, start_from))
+        save_checkpoint(trainer, 0.0, directory)
+    return load_checkpoint(trainer, directory)
 
 
 def is_finished(directory: Path) -> bool:

@@ -152,5 +152,7 @@ def _recipe(config: RunConfig) -> str:
     if config.preset is None:
         return "a recipe of its own"
     asked = run_config(config.preset, {"seed": config.training.seed if config.training else 0})
-    changes = [text.split(",")[0] for text in differences(asked, config)]
-    return f"the recipe `{config.preset}`" + (f" ({'; '.join(changes)})" if changes else "")
+    changes = [text.partition(", asked for ")[0] for text in differences(asked, config)]
+    begun = f", from the weights of `{config.source}`" if config.source else ""
+    listed = f" ({'; '.join(changes)})" if changes else ""
+    return f"the recipe `{config.preset}`{listed}{begun}"

@@ -6,6 +6,8 @@ packed into tensors and back, and then goes on exactly as if nothing had happene
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -15,6 +17,7 @@ from carryscope.task.columns import Columns
 from carryscope.training.config import RunConfig, TrainingConfig
 from carryscope.training.data import training_batch
 from carryscope.training.losses import StepRecord, step_record, token_losses
+from carryscope.training.parts import part_of
 
 _EMBEDDINGS = ("embed.W_E", "pos_embed.W_pos")
 _ATTENTION = ("W_Q", "W_K")
@@ -33,7 +36,16 @@ class Trainer:
         """Steps done so far."""
         generator = torch.Generator().manual_seed(self.recipe.seed)
         initialise(self.model, generator, self._initial_std)
+        for name, parameter in self.model.named_parameters():
+            parameter.requires_grad_(part_of(name) not in self.recipe.freeze)
         self.optimizer = self._make_optimizer()
+
+    def start_from(self, weights: Mapping[str, Tensor]) -> None:
+        """Take over these weights, but for the parts that are to be drawn anew."""
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                if part_of(name) not in self.recipe.renew:
+                    parameter.copy_(weights[name])
 
     def advance(self) -> StepRecord:
         """Make one step on fresh questions."""
@@ -94,8 +106,9 @@ class Trainer:
         return std
 
     def _make_optimizer(self) -> torch.optim.Adam:
-        named = dict(self.model.named_parameters())
-        embeddings = [named.pop(name) for name in _EMBEDDINGS]
+        """An optimizer of all that learns: it never hears of what is frozen."""
+        named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        embeddings = [named.pop(name) for name in _EMBEDDINGS if name in named]
         groups = [
             {"params": list(named.values()), "share": 1.0},
             {"params": embeddings, "share": self.recipe.embedding_rate},
