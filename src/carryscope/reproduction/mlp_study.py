@@ -1,0 +1,131 @@
+"""The MLP study that the paper asks for in its limitations: remove it, or train it again.
+
+In: a trained run with an MLP, the base. Out: the runs of its variants (see
+`mlp_study_variants.py`), and an `MlpStudy`: what each model can and cannot do, asked the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from carryscope.evidence import Mean, Share
+from carryscope.model.files import weights_hash
+from carryscope.model.prediction import predict
+from carryscope.reproduction.mlp_study_exam import EXAM_SEED, exam, sit
+from carryscope.reproduction.mlp_study_finding import (
+    BASE,
+    CurvePoint,
+    Milestone,
+    MlpStudy,
+    Subject,
+    overall,
+)
+from carryscope.reproduction.mlp_study_variants import (
+    VARIANTS,
+    Variant,
+    check_base,
+    train_variant,
+)
+from carryscope.runs import Run
+from carryscope.storage import write_json
+from carryscope.task.sampling import uniform
+from carryscope.training.checkpoint import METRICS_FILE
+from carryscope.training.data import held_out_questions
+from carryscope.training.losses import StepRecord
+from carryscope.training.parts import part_of
+from carryscope.version import __version__
+
+STUDY_FILE = "mlp_study.json"
+
+CURVE_POINTS = 40
+"""Points of a training's curve, each a mean over the steps since the one before."""
+
+UNIFORM_QUESTIONS = 10_000
+"""Fresh uniform questions for whole answers."""
+
+
+def mlp_study(
+    base: Run,
+    directory: Path,
+    *,
+    steps: int | None = None,
+    threads: int | None = None,
+    on_progress: Callable[[str, StepRecord], object] = lambda *_: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> MlpStudy:
+    """Train the variants in a directory, ask all models the same, and leave `mlp_study.json`.
+
+    `steps` replaces the recipe's. A variant that is trained already is not trained again, one
+    that was stopped is gone on with. `on_progress` hears every step, with the variant's name.
+    """
+    check_base(base)
+    subjects = [_measured(Variant(BASE, "The base"), base, [])]
+    for variant in VARIANTS:
+        milestones = train_variant(
+            variant,
+            base,
+            directory / variant.name,
+            loss=subjects[0].held_out_loss.estimate,
+            steps=steps,
+            threads=threads,
+            on_step=partial(on_progress, variant.name),
+            should_stop=should_stop,
+        )
+        subjects.append(_measured(variant, Run(directory / variant.name), milestones))
+    config = base.config
+    study = MlpStudy(
+        package_version=__version__,
+        base=base.directory.resolve().name,
+        preset=config.preset,
+        model=config.model,
+        questions=len(exam(config.model.digits).questions),
+        exam_seed=EXAM_SEED,
+        subjects=subjects,
+        statements=[subject.statement() for subject in subjects],
+        statement=overall({subject.name: subject for subject in subjects}),
+    )
+    write_json(directory / STUDY_FILE, study)
+    return study
+
+
+def _measured(variant: Variant, run: Run, milestones: list[Milestone]) -> Subject:
+    """A model in the exam, on the held-out questions and on uniform ones."""
+    model, recipe = run.model(), run.config.training
+    assert recipe is not None
+    digits, names = model.config.digits, model.config.layout.answer_names
+    metrics = run.metrics() if (run.directory / METRICS_FILE).exists() else []
+    held_out = predict(model, held_out_questions(digits), free_running=False).loss
+    drawn = uniform(np.random.default_rng((EXAM_SEED, 0)), UNIFORM_QUESTIONS, digits)
+    learning = [p for n, p in model.named_parameters() if part_of(n) not in recipe.freeze]
+    return Subject(
+        name=variant.name,
+        about=variant.about,
+        control=variant.control,
+        weights_sha256=weights_hash(model),
+        seed=recipe.seed,
+        steps=len(metrics),
+        trained=sum(parameter.numel() for parameter in learning),
+        held_out_loss=Mean.measured(held_out.mean(axis=1).tolist()),
+        held_out_digit_loss=dict(zip(names, held_out.mean(axis=0).tolist(), strict=True)),
+        uniform_right=Share.of_hits(predict(model, drawn, free_running=False).correct),
+        right=sit(model),
+        milestones=milestones,
+        curve=_curve(metrics),
+    )
+
+
+def _curve(metrics: list[StepRecord]) -> list[CurvePoint]:
+    """Means over equal parts of a training; no points without one."""
+    if not metrics:
+        return []
+    parts = np.array_split(np.array([record.loss for record in metrics]), CURVE_POINTS)
+    ends = np.cumsum([len(part) for part in parts])
+    return [
+        CurvePoint(step=int(end), loss=float(part.mean()))
+        for part, end in zip(parts, ends, strict=True)
+        if len(part)
+    ]
