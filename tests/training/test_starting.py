@@ -102,6 +102,19 @@ def test_it_goes_on_bit_for_bit_without_the_run_it_started_from(tmp_path, base, 
         assert one == other
 
 
+def test_a_run_killed_before_its_first_step_has_the_weights_it_starts_from(
+    tmp_path, base, monkeypatch
+):
+    config = started_config(base, MLP_ALONE)
+    with monkeypatch.context() as patched:
+        patched.setattr("carryscope.training.loop.MetricsWriter", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(config, tmp_path / "cut", start_from=base)
+    train(config, tmp_path / "cut")
+    train(config, tmp_path / "whole", start_from=base)
+    assert all(same(weights(tmp_path / "cut"), weights(tmp_path / "whole"), PARTS))
+
+
 def test_a_run_killed_before_it_had_the_weights_says_where_they_come_from(
     tmp_path, base, monkeypatch
 ):
