@@ -1,6 +1,7 @@
 """What a certificate says, in words.
 
-In: counts of questions. Out: one paragraph.
+In: counts of questions. Out: one paragraph. A question counts only once all its digits do, so at
+first nothing is proved of whole questions, and the digits are told one by one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ def statement(counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Fami
         f"the right answer and {_share(counts.wrong, counts)} a wrong one; "
         f"{_share(counts.undecided, counts, ROUND_UP)} are undecided."
     ]
+    if not counts.right and digits:
+        each = ", ".join(f"{d.digit} in {_share(int(d.proved_right), counts)}" for d in digits)
+        parts.append(f"Digit by digit more is proved right: {each}.")
     perfect = [d.digit for d in digits if d.undecided == d.proved_wrong == "0"]
     if counts.right == counts.questions:
         return f"The model is proved to answer all {counts.questions:,} questions right."

@@ -7,6 +7,7 @@ is the same whoever does the work.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import time
@@ -14,11 +15,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from multiprocessing import get_context
 from threading import Thread
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Int
 
@@ -46,6 +48,16 @@ class Subject:
     exact: Features
     """The same in float64."""
     spaces: list[RowSpace]
+
+    @cached_property
+    def name(self) -> str:
+        """By which a process knows again what it works on: the weights and the trees."""
+        known = hashlib.sha256(self.weights_sha256.encode())
+        for space in self.spaces:
+            for tree in space.trees:
+                for part in (tree.order, tree.start, tree.stop):
+                    known.update(np.ascontiguousarray(part, dtype=np.int64))
+        return known.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +108,13 @@ class Worker:
 
 
 _at_work: dict[str, Worker] = {}
-"""The worker of this process by the weights it works on; set when the process starts on them."""
+"""The worker of this process by the name of its subject; set when the process starts on it."""
 
 
 def _start(subject: Subject) -> None:
     torch.set_num_threads(1)
     _at_work.clear()
-    _at_work[subject.weights_sha256] = Worker(subject)
+    _at_work[subject.name] = Worker(subject)
 
 
 def _start_here(subject: Subject) -> None:
@@ -121,15 +133,15 @@ def _leave_with(parent: int) -> None:
     os._exit(1)
 
 
-def _do(weights_sha256: str, task: Task) -> Fragment:
-    return _at_work[weights_sha256].do(task)
+def _do(name: str, task: Task) -> Fragment:
+    return _at_work[name].do(task)
 
 
 def _do_on_cluster(subject: Subject, task: Task) -> Fragment:
     """On a cluster a process may have worked for somebody else before."""
-    if subject.weights_sha256 not in _at_work:
+    if subject.name not in _at_work:
         _start(subject)
-    return _do(subject.weights_sha256, task)
+    return _do(subject.name, task)
 
 
 @contextmanager
@@ -144,7 +156,7 @@ def at_work(subject: Subject, workers: int, cluster: str | None) -> Iterator[tup
         context = get_context("spawn")
         with ProcessPoolExecutor(workers, context, _start_here, (subject,)) as pool:
             try:
-                yield (lambda task: pool.submit(_do, subject.weights_sha256, task)), workers
+                yield (lambda task: pool.submit(_do, subject.name, task)), workers
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 
