@@ -7,8 +7,6 @@ comes from outside (names, findings) is data to it, never markup.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -23,6 +21,7 @@ from carryscope.report.drawing import row_names
 from carryscope.report.explorer.examples import examples
 from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import pack
+from carryscope.report.policy import content_policy
 
 SCRIPTS = (
     "task numbers weights parts transformer state dom sum attention inspector removed steps tour "
@@ -68,10 +67,7 @@ def explorer_page(model: Transformer, name: str, dissection: Dissection | None) 
     """The explorer as one self-contained file."""
     parts = explorer_parts(model, name, dissection)
     frame = _read("page.css") + parts.css
-    policy = (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; "
-        f"script-src {_source_hash(parts.script)}; style-src {_source_hash(frame)}"
-    )
+    policy = content_policy([parts.script], frame)
     return _template("page.html").render(
         name=name, policy=policy, css=frame, html=parts.html, script=parts.script
     )
@@ -105,12 +101,6 @@ def _inert_json(data: object) -> str:
     """JSON that no parser of HTML can take for anything else, `</script>` included."""
     text = msgspec.json.encode(data).decode()
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _source_hash(text: str) -> str:
-    """An inline script or style as a Content-Security-Policy allows it: by its hash."""
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def _joined(names: list[str], ending: str) -> str:

@@ -7,8 +7,6 @@ forbids the rest, so that a name or a finding that looks like markup stays text 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Callable
 from importlib import resources
@@ -21,6 +19,7 @@ from carryscope.report.explorer.page import ExplorerParts, explorer_parts
 from carryscope.report.figure import Figure
 from carryscope.report.page.parts import pictures
 from carryscope.report.page.sections import report_sections
+from carryscope.report.policy import content_policy
 from carryscope.report.shelf import Shelf
 
 REPORT_FILE = "report.html"
@@ -46,31 +45,17 @@ def report_page(
     sections = report_sections(shelf, explorer.html)
     views = [view for s in sections for picture in pictures(s.parts) for view in picture.views]
     style = "".join(_read(f"{name}.css") for name in STYLES) + explorer.css
-    scripts = [_read("report.js"), explorer.script]
+    scripts = [script for script in (_read("report.js"), explorer.script) if script]
     template = _environment(len(views), on_figure).from_string(_read("report.html"))
     page = template.render(
         shelf=shelf,
         model=shelf.config.model,
         sections=sections,
         style=style,
-        scripts=[script for script in scripts if script],
-        policy=content_policy(scripts, style),
+        scripts=scripts,
+        policy=content_policy(scripts, style, pictures=True),
     )
     return page.lstrip()
-
-
-def content_policy(scripts: list[str], style: str) -> str:
-    """A policy that allows these scripts and this style, by their hashes, and nothing else."""
-    allowed = " ".join(_source_hash(script) for script in scripts if script)
-    return (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data: blob:; "
-        f"script-src {allowed}; style-src {_source_hash(style)}"
-    )
-
-
-def _source_hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def _read(file: str) -> str:

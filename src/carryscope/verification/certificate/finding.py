@@ -7,6 +7,7 @@ because 10^20 is no number to every reader of JSON.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -29,13 +30,17 @@ ANY = "*"
 _WORDS = {"K": "sums to 8 or less", "P": "sums to 9", "G": "sums to 10 or more"}
 
 
+Count = Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
+"""A number of questions, in decimal."""
+
+
 class DigitProof(msgspec.Struct, frozen=True, kw_only=True):
     """What is proved about one answer token, given that the tokens before it are right."""
 
     digit: str
-    proved_right: str
-    proved_wrong: str
-    undecided: str
+    proved_right: Count
+    proved_wrong: Count
+    undecided: Count
     boxes: int
     """Boxes in the proof of this token."""
 
@@ -47,7 +52,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     states: str
     """The state of each column, highest first: K, P, G, or * for any."""
     words: str
-    questions: str
+    questions: Count
     boxes: int
     example: str
     """One of them."""
@@ -59,10 +64,10 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     package_version: str
     log_version: int
     weights_sha256: str
-    questions: str
-    proved_right: str
-    proved_wrong: str
-    undecided: str
+    questions: Count
+    proved_right: Count
+    proved_wrong: Count
+    undecided: Count
     per_digit: list[DigitProof]
     demanded_margin: float
     """In logits: so far ahead of every other token a right one is proved to be."""

@@ -56,7 +56,7 @@ class Subject:
         for space in self.spaces:
             for tree in space.trees:
                 for part in (tree.order, tree.start, tree.stop):
-                    known.update(np.ascontiguousarray(part, dtype=np.int64))
+                    known.update(part.astype(np.int64).tobytes())
         return known.hexdigest()
 
 
