@@ -18,7 +18,7 @@ test: .venv/installed-dev  ## Run the tests
 	$(BIN)/pytest -m "not slow" --numprocesses auto --dist loadfile
 
 test-slow: .venv/installed-dev $(PEER)/installed  ## Run all tests, those against TransformerLens too
-	$(BIN)/pytest --numprocesses 1
+	$(BIN)/pytest
 
 lint: .venv/installed-dev  ## Check style and types
 	$(BIN)/ruff check .
