@@ -113,7 +113,8 @@ class BoxSample:
 
     def bound(self) -> Fragment:
         """Bound them all at once, as the search does."""
-        return self.worker.do(self.task)
+        found: Fragment = self.worker.do(self.task)
+        return found
 
 
 def _any(

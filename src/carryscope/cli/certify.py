@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +75,7 @@ def certify(
 
     shelf = Run(run)
     if check:
-        _check(shelf, json=json)
+        _check(shelf, workers=workers, cluster=cluster, json=json)
         return
     found = certify_with_progress(
         shelf, until=until, minutes=minutes, workers=workers, cluster=cluster, again=again
@@ -131,7 +132,7 @@ def certify_with_progress(
         )
 
 
-def _check(run: Run, *, json: bool) -> None:
+def _check(run: Run, *, workers: int | None, cluster: str | None, json: bool) -> None:
     from carryscope.verification.certificate.checking import check_certificate
     from carryscope.verification.certificate.finding import CERTIFICATE_FILE, read_certificate
 
@@ -146,7 +147,9 @@ def _check(run: Run, *, json: bool) -> None:
         checked = check_certificate(
             run.model(),
             certificate,
-            lambda done, total: bar.update(task, completed=done, total=total),
+            workers=(os.cpu_count() or 1) if workers is None else workers,
+            cluster=cluster,
+            on_progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     if json:
         print_json(checked._asdict() | {"holds": True})

@@ -130,6 +130,26 @@ def test_a_certificate_passes_its_check(certified: tuple[Run, Certificate]) -> N
     assert checked.boxes == sum(digit.boxes for digit in found.per_digit)
 
 
+def test_two_workers_check_what_one_checks(certified: tuple[Run, Certificate]) -> None:
+    run, found = certified
+    assert check_certificate(run.model(), found, workers=2) == check_certificate(run.model(), found)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_bound_that_does_not_hold_fails_the_check(
+    certified: tuple[Run, Certificate], workers: int
+) -> None:
+    """A forged log whose every count is right: open boxes are called right, all rivals beaten."""
+    run, found = certified
+    work = Search(run.model(), found)
+    proof = work.proofs[rows_with(found, "undecided")[0]]
+    at = proof.open_boxes()
+    proof.verdict[at], proof.beaten[at] = RIGHT, (1 << 12) - 1
+    forged = work.certificate(until=0.6, ended="still running", seconds=0.0)
+    with pytest.raises(WorkError, match="a claim of the log does not hold"):
+        check_certificate(run.model(), forged, workers=workers)
+
+
 def test_a_certificate_of_other_weights_is_refused(
     certified: tuple[Run, Certificate], tmp_path: Path
 ) -> None:

@@ -10,7 +10,6 @@ next round goes ten times finer. Whatever is stopped between two tasks is sound.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -37,7 +36,7 @@ from carryscope.verification.certificate.margins import DEMANDED
 from carryscope.verification.certificate.proof import RowProof
 from carryscope.verification.certificate.row_tables import grow_space
 from carryscope.verification.certificate.statement import statement
-from carryscope.verification.certificate.workers import Pending, Subject, Submit, Task, at_work
+from carryscope.verification.certificate.workers import Subject, Submit, Task, at_work, in_order
 from carryscope.version import __version__
 
 UNTIL = 0.99
@@ -245,19 +244,10 @@ def _walk(work: Search, submit: Submit, ahead: int) -> Iterator[float]:
     """Do the tasks, a few at a time, and take them in in order; the time, after each of them."""
     yield time.monotonic()
     for tasks in work.rounds():
-        waiting: deque[tuple[Task, Array, Pending]] = deque()
-        for task, roots in tasks:
-            waiting.append((task, roots, submit(task)))
-            if len(waiting) > ahead:
-                yield _take_next(work, waiting)
-        while waiting:
-            yield _take_next(work, waiting)
-
-
-def _take_next(work: Search, waiting: deque[tuple[Task, Array, Pending]]) -> float:
-    task, roots, future = waiting.popleft()
-    work.take(task, roots, future.result())
-    return time.monotonic()
+        results = in_order(submit, [task for task, _ in tasks], ahead)
+        for (task, roots), fragment in zip(tasks, results, strict=True):
+            work.take(task, roots, fragment)
+            yield time.monotonic()
 
 
 def spot_check(model: Transformer, proofs: Sequence[RowProof]) -> int:

@@ -15,12 +15,12 @@ hold is an error. The search chose what to split and what to claim; none of that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from carryscope.errors import WorkError
 from carryscope.model.transformer import Transformer
@@ -39,6 +39,10 @@ from carryscope.verification.certificate.margins import (
 from carryscope.verification.certificate.proof import RowProof
 from carryscope.verification.certificate.row_tables import RowTables
 from carryscope.verification.certificate.statement import statement
+from carryscope.verification.certificate.workers import Worker, at_work, in_order
+
+AT_ONCE = 2048
+"""Boxes whose claims are one piece of work."""
 
 
 class Checked(NamedTuple):
@@ -48,24 +52,58 @@ class Checked(NamedTuple):
     boxes: int
 
 
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """Claims about some boxes of one row and query."""
+
+    row: int
+    query: int
+    boxes: Int[Array, "box column"]
+    beaten: Int[Array, " box"]
+    """The rivals that are claimed to be beaten there and not in a box above, as bits."""
+    wrong: Bool[Array, " box"]
+    """Whether the box is claimed to get wrong answers only."""
+    target: Int[Array, " box"]
+
+    def __getitem__(self, at: Int[Array, " some_box"]) -> Claims:
+        parts = (self.boxes[at], self.beaten[at], self.wrong[at], self.target[at])
+        return Claims(self.row, self.query, *parts)
+
+    def done_by(self, worker: Worker) -> int:
+        """Bound them all anew: how many there are. One that does not hold is an error."""
+        claims, failed = _verified(worker.tables(self.row, self.query), self)
+        if len(failed):
+            exact = worker.exact_tables(self.row, self.query)
+            if len(_verified(exact, self[failed])[1]):
+                name = worker.subject.spaces[self.row].row.name
+                raise WorkError(f"{name}: a claim of the log does not hold.")
+        return claims
+
+
 def check_certificate(
     model: Transformer,
     certificate: Certificate,
+    *,
+    workers: int = 1,
+    cluster: str | None = None,
     on_progress: Callable[[int, int], object] = lambda *_: None,
 ) -> Checked:
     """Verify a certificate; `on_progress` hears how many of how many boxes are checked."""
     work = Search(model, certificate)
-    total, done, claims = sum(len(proof) for proof in work.proofs), 0, 0
     for proof, told in zip(work.proofs, certificate.per_digit, strict=True):
         if proof.count(RIGHT, WRONG, OPEN, STUCK) != 100**proof.space.columns:
             raise WorkError(f"The boxes of {told.digit} do not hold every question once.")
         if digit_proof(proof) != told:
             raise WorkError(f"The counts of {told.digit} are not those of its log.")
-        for boxes, verified in _claims(work, proof):
-            done, claims = done + boxes, claims + verified
-            on_progress(done, total)
     _check_summary(work, certificate)
-    return Checked(claims, total)
+    pieces = [piece for row in range(len(work.proofs)) for piece in _claims(work, row)]
+    total, done, claims = sum(len(piece.boxes) for piece in pieces), 0, 0
+    with at_work(work.subject, workers, cluster) as (submit, count):
+        results = in_order(submit, pieces, 2 * count)
+        for piece, verified in zip(pieces, results, strict=True):
+            done, claims = done + len(piece.boxes), claims + verified
+            on_progress(done, total)
+    return Checked(claims, sum(len(proof) for proof in work.proofs))
 
 
 def _check_summary(work: Search, told: Certificate) -> None:
@@ -91,30 +129,22 @@ def _without_example(family: Family) -> tuple[str, ...]:
     return family.digit, family.states, family.words, family.questions, str(family.boxes)
 
 
-def _claims(work: Search, proof: RowProof) -> Iterator[tuple[int, int]]:
-    """Verify all claims of a row; how many boxes and claims each step was about."""
-    space = proof.space
-    claimed = _fresh(proof)
+def _claims(work: Search, row: int) -> Iterator[Claims]:
+    """All claims of a row, some boxes at a time."""
+    proof = work.proofs[row]
+    space, claimed = proof.space, _fresh(proof)
     digits = space.digits(proof.boxes)
     target, query = space.targets(digits), space.queries(digits)
     _check_leaves(work, proof, target)
-    at = np.flatnonzero((claimed != 0) | (proof.verdict == WRONG))
-    yield len(proof) - len(at), 0
+    wrong = proof.verdict == WRONG
+    at = np.flatnonzero((claimed != 0) | wrong)
     if (target[at] == UNKNOWN).any() or (query[at] == UNKNOWN).any():
         raise WorkError(f"{space.row.name}: something is claimed where the digit is not certain.")
     for token in np.unique(query[at]):
-        tables = RowTables.of(work.subject.features, space, int(token))
-        exact = lru_cache(1)(partial(RowTables.of, work.subject.exact, space, int(token)))
         mine = at[query[at] == token]
-        for block in np.array_split(mine, -(-len(mine) // CHUNK)):
-            with torch.inference_mode():
-                claims, failed = _verified(tables, proof, block, claimed[block], target[block])
-                doubtful = block[failed]
-                if len(doubtful):
-                    parts = (doubtful, claimed[doubtful], target[doubtful])
-                    if len(_verified(exact(), proof, *parts)[1]):
-                        raise WorkError(f"{space.row.name}: a claim of the log does not hold.")
-            yield len(block), claims
+        for some in np.array_split(mine, -(-len(mine) // AT_ONCE)):
+            parts = (proof.boxes[some], claimed[some], wrong[some], target[some])
+            yield Claims(row, int(token), *parts)
 
 
 def _fresh(proof: RowProof) -> Int[Array, " box"]:
@@ -139,26 +169,34 @@ def _check_leaves(work: Search, proof: RowProof, target: Int[Array, " box"]) -> 
         raise WorkError(f"{proof.space.row.name}: a box is called right with rivals unbeaten.")
 
 
-def _verified(
-    tables: RowTables, proof: RowProof, at: Array, claimed: Array, target: Array
-) -> tuple[int, Int[Array, " failed"]]:
-    """Bound the claims about some boxes anew: how many there were, and whose do not hold."""
-    boxes, goal = proof.boxes[at], torch.from_numpy(target)
+def _verified(tables: RowTables, claims: Claims) -> tuple[int, Int[Array, " failed"]]:
+    """Bound claims anew: how many there are, and in which boxes they do not hold."""
+    made, failed = 0, [np.empty(0, dtype=np.int64)]
+    for start in range(0, len(claims.boxes), CHUNK):
+        at = np.arange(start, min(start + CHUNK, len(claims.boxes)))
+        count, bad = _verified_chunk(tables, claims[at])
+        made += count
+        failed.append(start + bad)
+    return made, np.concatenate(failed)
+
+
+def _verified_chunk(tables: RowTables, claims: Claims) -> tuple[int, Int[Array, " failed"]]:
+    boxes, goal = claims.boxes, torch.from_numpy(claims.target)
     ranges = Ranges.of(tables, tables.sets(boxes, tables.space.digits(boxes)))
     neurons = Neurons.of(tables, ranges)
     elements = Elements(tables, ranges, neurons.which)
     width = tables.features.config.vocabulary
-    rivals = torch.from_numpy((claimed[:, None] >> np.arange(width) & 1).astype(bool))
-    rivals[torch.arange(len(at)), goal] = False
+    rivals = torch.from_numpy((claims.beaten[:, None] >> np.arange(width) & 1).astype(bool))
+    rivals[torch.arange(len(boxes)), goal] = False
     box, loser = rivals.nonzero().T
-    wrong = torch.from_numpy(np.flatnonzero(proof.verdict[at] == WRONG))
+    wrong = torch.from_numpy(np.flatnonzero(claims.wrong))
     winner = torch.cat([goal[box], neurons.logits.argmax(1)[wrong]])
     box, loser = torch.cat([box, wrong]), torch.cat([loser, goal[wrong]])
-    failed = []
+    failed = [np.empty(0, dtype=np.int64)]
     for start in range(0, len(box), CHUNK):
         part = slice(start, start + CHUNK)
         found = least_margins(
             tables, ranges, neurons, elements, box[part], winner[part], loser[part]
         )
         failed.append(box[part][~(found.least > 0)].numpy())
-    return len(box), np.unique(np.concatenate([*failed, np.empty(0, dtype=np.int64)]))
+    return len(box), np.unique(np.concatenate(failed))

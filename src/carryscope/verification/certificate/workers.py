@@ -1,8 +1,8 @@
 """Who does the work: this process, local processes, or a dask cluster.
 
-In: a model and tasks. Out: fragments of the proof. A task is a value, its result depends on
-nothing else, and results are taken in the order in which tasks were given; so the certificate
-is the same whoever does the work.
+In: a subject and pieces of work: boxes to decide, or claims to check. Out: results. A piece of
+work is a value, its result depends on nothing else, and results are taken in the order in which
+work was given; so the certificate is the same whoever does it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import hashlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,16 +72,34 @@ class Task:
     small: float
     most: int
 
+    def done_by(self, worker: Worker) -> Fragment:
+        """Decide them as far as the task goes."""
+        return explore(
+            worker.tables(self.row, self.query),
+            partial(worker.exact_tables, self.row, self.query),
+            self.boxes,
+            self.beaten,
+            small=self.small,
+            most=self.most,
+        )
+
+
+@runtime_checkable
+class Work(Protocol):
+    """A piece of work that depends on nothing but itself and its subject."""
+
+    def done_by(self, worker: Worker) -> Any: ...
+
 
 @runtime_checkable
 class Pending(Protocol):
     """A result that is on its way: a future of `concurrent.futures`, or one of dask's."""
 
-    def result(self) -> Fragment: ...
+    def result(self) -> Any: ...
 
 
-Submit = Callable[[Task], Pending]
-"""Hands a task to whoever works."""
+Submit = Callable[[Work], Pending]
+"""Hands a piece of work to whoever works."""
 
 
 class Worker:
@@ -94,17 +113,10 @@ class Worker:
     def _tables(self, features: Features, row: int, query: int) -> RowTables:
         return RowTables.of(features, self.subject.spaces[row], query)
 
-    def do(self, task: Task) -> Fragment:
-        """Do one task."""
+    def do(self, work: Work) -> Any:
+        """Do one piece of work."""
         with torch.inference_mode():
-            return explore(
-                self.tables(task.row, task.query),
-                partial(self.exact_tables, task.row, task.query),
-                task.boxes,
-                task.beaten,
-                small=task.small,
-                most=task.most,
-            )
+            return work.done_by(self)
 
 
 _at_work: dict[str, Worker] = {}
@@ -133,20 +145,20 @@ def _leave_with(parent: int) -> None:
     os._exit(1)
 
 
-def _do(name: str, task: Task) -> Fragment:
-    return _at_work[name].do(task)
+def _do(name: str, work: Work) -> Any:
+    return _at_work[name].do(work)
 
 
-def _do_on_cluster(subject: Subject, task: Task) -> Fragment:
+def _do_on_cluster(subject: Subject, work: Work) -> Any:
     """On a cluster a process may have worked for somebody else before."""
     if subject.name not in _at_work:
         _start(subject)
-    return _do(subject.name, task)
+    return _do(subject.name, work)
 
 
 @contextmanager
 def at_work(subject: Subject, workers: int, cluster: str | None) -> Iterator[tuple[Submit, int]]:
-    """Whoever works: how to hand them a task, and how many there are."""
+    """Whoever works: how to hand them work, and how many there are."""
     if cluster is not None:
         with _on_cluster(subject, cluster) as (submit, count):
             yield submit, count
@@ -156,17 +168,28 @@ def at_work(subject: Subject, workers: int, cluster: str | None) -> Iterator[tup
         context = get_context("spawn")
         with ProcessPoolExecutor(workers, context, _start_here, (subject,)) as pool:
             try:
-                yield (lambda task: pool.submit(_do, subject.name, task)), workers
+                yield (lambda work: pool.submit(_do, subject.name, work)), workers
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
+
+
+def in_order(submit: Submit, pieces: Iterable[Work], ahead: int) -> Iterator[Any]:
+    """The results of pieces of work, in their order, with a few of them under way."""
+    waiting: deque[Pending] = deque()
+    for piece in pieces:
+        waiting.append(submit(piece))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    for pending in waiting:
+        yield pending.result()
 
 
 def _alone(subject: Subject) -> Submit:
     worker = Worker(subject)
 
-    def submit(task: Task) -> Pending:
-        done: Future[Fragment] = Future()
-        done.set_result(worker.do(task))
+    def submit(work: Work) -> Pending:
+        done: Future[Any] = Future()
+        done.set_result(worker.do(work))
         return done
 
     return submit
@@ -189,8 +212,8 @@ def _on_cluster(subject: Subject, address: str) -> Iterator[tuple[Submit, int]]:
             raise WorkError(f"The dask scheduler at {address} has no workers.")
         there = client.scatter(subject, broadcast=True)
 
-        def submit(task: Task) -> Pending:
-            pending: Pending = client.submit(_do_on_cluster, there, task, pure=False)
+        def submit(work: Work) -> Pending:
+            pending: Pending = client.submit(_do_on_cluster, there, work, pure=False)
             return pending
 
         yield submit, count
