@@ -1,0 +1,196 @@
+"""The page of claims: a summary, a table of all claims, then each with its evidence.
+
+In: judged claims. Out: `claims.json`, read back by type, and `claims.md`, whose every number
+comes from that record.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from carryscope.report.paper import paper_values
+from carryscope.reproduction.claims import Check, Judged, Number, RunBehind, Verdict
+from carryscope.storage import read_json, write_bytes, write_json
+from carryscope.version import __version__
+
+CLAIMS_RESULT, CLAIMS_PAGE = "claims.json", "claims.md"
+
+NUMBERS_IN_TABLE = 3
+"""Numbers of a claim that the table of all claims shows; the rest stands with the claim."""
+
+
+class ClaimsResult(msgspec.Struct, frozen=True, kw_only=True):
+    """All claims, judged."""
+
+    package_version: str
+    summary: dict[str, int]
+    """How many claims got each verdict."""
+    claims: list[Judged]
+
+    @property
+    def sentence(self) -> str:
+        """The summary in a sentence."""
+        told = [f"{count} {_verb(verdict, count)}" for verdict, count in self.summary.items()]
+        return f"Of {len(self.claims)} claims of the paper, {', '.join(told)}."
+
+
+def _verb(verdict: str, count: int) -> str:
+    """A verdict as a verb that fits the number of claims."""
+    if verdict == Verdict.UNMEASURED:
+        return "was not measured" if count == 1 else "were not measured"
+    if count == 1:
+        return verdict
+    return verdict.replace("does not hold", "do not hold").replace("holds", "hold")
+
+
+def claims_result(judged: Sequence[Judged]) -> ClaimsResult:
+    """The record that is kept."""
+    counts = Counter(one.verdict for one in judged)
+    return ClaimsResult(
+        package_version=__version__,
+        summary={verdict.value: counts[verdict] for verdict in Verdict if counts[verdict]},
+        claims=list(judged),
+    )
+
+
+def write_claims(judged: Sequence[Judged], directory: Path) -> list[Path]:
+    """Write the record and the page; the paths of both."""
+    record, page = directory / CLAIMS_RESULT, directory / CLAIMS_PAGE
+    result = claims_result(judged)
+    write_json(record, result)
+    write_bytes(page, claims_markdown(result).encode())
+    return [record, page]
+
+
+def read_claims(directory: Path) -> ClaimsResult:
+    """The record that was kept."""
+    return read_json(directory / CLAIMS_RESULT, ClaimsResult)
+
+
+def claims_markdown(result: ClaimsResult) -> str:
+    """The page."""
+    parts = [
+        "# The paper's claims, measured again",
+        f"**{result.sentence}**",
+        f"Written by carryscope {result.package_version} from `{CLAIMS_RESULT}`, which has all "
+        "numbers in full. A claim is broken into checks: it holds if all of them do, in part if "
+        "some do, not if none does, or if its core or a premise fails; and what an untrained model "
+        "fulfils as well holds for any one-layer model. Intervals are 95 %. "
+        "Tolerances were written down with their reasons, which never are that they fit.",
+        "## All claims",
+        _overview(result.claims),
+        "## The runs",
+        _runs(result.claims),
+        "## Claim by claim",
+        *(_details(one) for one in result.claims),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; whatever a cell holds is shown as text."""
+    lines = [head, ["---"] * len(head)]
+    told = [" | ".join(line) for line in lines]
+    told += [" | ".join(map(as_text, row)) for row in rows]
+    return "\n".join(f"| {line} |" for line in told)
+
+
+def as_text(text: str) -> str:
+    """Text that Markdown leaves as it is."""
+    for special in "\\|*_`[]":
+        text = text.replace(special, f"\\{special}")
+    return text.replace("<", "&lt;").replace("\n", " ")
+
+
+def _overview(claims: Sequence[Judged]) -> str:
+    head = ["claim", "where", "paper", "measured", "verdict"]
+    rows = [[one.claim.where, _paper(one), _measured(one), one.verdict.value] for one in claims]
+    lines = table(head, [["", *row] for row in rows]).splitlines()
+    links = [f"[{as_text(one.claim.title)}](#{one.claim.id})" for one in claims]
+    told = [f"| {link} {line[3:]}" for link, line in zip(links, lines[2:], strict=True)]
+    return "\n".join([*lines[:2], *told])
+
+
+def _paper(one: Judged) -> str:
+    """The paper's values; of a claim that has none, what it says."""
+    beside = {f"{n.what} {n.paper_text}": n.paper_text for n in _shown(one) if n.paper}
+    if len(set(beside.values())) == 1:
+        return next(iter(beside.values()))
+    values = list(beside) or [paper_values()[name].text for name in one.claim.paper]
+    return "; ".join(dict.fromkeys(values[:NUMBERS_IN_TABLE])) or one.claim.statement
+
+
+def _measured(one: Judged) -> str:
+    return "; ".join(f"{number.what} {number.text}" for number in _shown(one))
+
+
+def _shown(one: Judged) -> list[Number]:
+    """A few numbers that say most: those the paper has too, else those of a check that fails."""
+    beside = [number for number in one.numbers if number.paper]
+    failing = [check.numbers for check in one.checks if not check.holds]
+    chosen = beside or next(iter(failing), one.numbers)
+    return list(dict.fromkeys(chosen))[:NUMBERS_IN_TABLE]
+
+
+def _runs(claims: Sequence[Judged]) -> str:
+    runs: dict[str, RunBehind] = {run.name: run for one in claims for run in one.runs}
+    if not runs:
+        return "There are none yet."
+    rows = [
+        [
+            run.name,
+            run.preset or "none",
+            "; ".join(run.changes) or "none",
+            "" if run.seed is None else f"{run.seed}",
+            "" if run.steps is None else f"{run.steps:,}",
+            run.weights_sha256[:12],
+        ]
+        for run in runs.values()
+    ]
+    return table(["run", "recipe", "changes to it", "seed", "steps", "weights (sha-256)"], rows)
+
+
+def _details(one: Judged) -> str:
+    claim = one.claim
+    values = [paper_values()[name] for name in claim.paper]
+    figures = "; ".join(f"{value.what}: {value.text}" for value in values)
+    lines = [
+        f"- **The paper** ({as_text(claim.where)}, `{claim.label}`): {as_text(claim.statement)}",
+        f"- **Its figures**: {as_text(figures)}" if figures else "",
+        f"- **Measured here**: {as_text(claim.how)}",
+        f"- **Runs**: {', '.join(_run(one, name) for name in claim.runs)}" if claim.runs else "",
+        f"- **Tolerance**: {as_text(claim.tolerance)} {as_text(claim.because)}",
+        f"- **Verdict: {one.verdict.value}.** {as_text(one.reason)}",
+        f"- **To measure it**: `{one.command}`" if one.command else "",
+    ]
+    parts = [f'### <a id="{claim.id}"></a>{as_text(claim.title)}']
+    parts.append("\n".join(line for line in lines if line))
+    if one.checks:
+        parts.append(table(["check", "holds", "measured", "behind it"], map(_row, one.checks)))
+    return "\n\n".join(parts)
+
+
+def _run(one: Judged, name: str) -> str:
+    """A run by name, and that it is missing or not the recipe of its name."""
+    if name.endswith("*"):
+        seeds = [run for run in one.runs if run.name.startswith(name[:-1])]
+        return f"{as_text(name)} ({len(seeds)} of them)"
+    found = next((run for run in one.runs if run.name == name), None)
+    if found is None:
+        return f"{as_text(name)} (missing)"
+    other = [f"recipe {found.preset}"] if found.preset != name else []
+    return as_text(" ".join([name, *(f"({what})" for what in [*other, *found.changes])]))
+
+
+def _row(check: Check) -> list[str]:
+    holds = "yes" if check.holds else "no"
+    if check.control is not None:
+        holds += f" (untrained: {'yes' if check.control else 'no'})"
+    measured = "; ".join(f"{number.what} {number.text}" for number in check.numbers)
+    behind = [f"{n.of:,} {n.of_what}" for n in check.numbers if n.of is not None]
+    role = "" if check.role == "part" else f" ({check.role})"
+    return [check.what + role, holds, measured, "; ".join(dict.fromkeys(behind))]

@@ -1,0 +1,252 @@
+"""Claims about the algorithm: the 60 keys, Algorithm 1, the same in other models, by counting.
+
+In: key swaps, learned tables, agreement with stated algorithms. Out: checks. What can be counted
+out needs no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal
+
+import msgspec
+
+from carryscope.dissection.keys import SURE
+from carryscope.evidence import Share
+from carryscope.reproduction.claims import Check, Claim, Number
+from carryscope.reproduction.measures_attention import ROLES
+from carryscope.reproduction.measures_carries import wrong_at_depth
+from carryscope.reproduction.measures_reading import (
+    NotMeasured,
+    Studies,
+    Study,
+    count,
+    share,
+)
+from carryscope.task.columns import Task
+from carryscope.task.framework import task_shares
+from carryscope.task.strata import look_ahead_probabilities
+from carryscope.verification.algorithms import ALGORITHM_1
+from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
+from carryscope.verification.risk_verdict import UNSAFE
+
+KEYS = 60
+"""2 x 3 x 10."""
+
+SEEDS = "paper-5-seed-"
+"""How the runs of a sweep over seeds are named."""
+
+
+def sixty_keys(claim: Claim, studies: Studies) -> list[Check]:
+    """Of every digit with 60 keys: the key decides it, and keys are kept apart as in a table."""
+    (study,) = studies.of(claim)
+    checks = []
+    for test in study.mlp.digits:
+        if test.keys != KEYS:
+            continue
+        apart = Share.measured(test.apart_out, test.alike)
+        checks += [
+            Check(
+                what=f"{test.digit} stays when all heads are swapped for those of the same key",
+                holds=test.kept.low > SURE,
+                numbers=[share(f"{test.digit} stays", study, test.kept, of_what="swaps")],
+            ),
+            Check(
+                what=f"{test.digit} turns into the digit of another key that is swapped in",
+                holds=test.follows.low > SURE,
+                numbers=[share(f"{test.digit} follows", study, test.follows, of_what="swaps")],
+            ),
+            Check(
+                what=f"most keys of {test.digit} with the same answer are told apart by the MLP",
+                holds=apart.low > 0.5,
+                numbers=[share(f"{test.digit} told apart", study, apart, of_what="pairs of keys")],
+            ),
+        ]
+    table = [digit for digit in study.faithfulness.table if len(digit.entries) == KEYS]
+    entries = sum(len(digit.entries) for digit in table)
+    differing = sum(len(digit.differing) for digit in table)
+    right = Check(
+        what="the digit that the model gives most often for a key is the right one, for all keys",
+        holds=entries > 0 and differing == 0,
+        numbers=[count("keys with another digit", study, differing, of=entries, of_what="keys")],
+        role="core",
+    )
+    return [right, *checks]
+
+
+def explains_everything(claim: Claim, studies: Studies) -> list[Check]:
+    """Algorithm 1 tells the model's answers, its errors, its table and its inside."""
+    (study,) = studies.of(claim)
+    found = study.faithfulness
+    whole = found.agreement.of(ALGORITHM_1).answer
+    answers = Number(
+        what="same whole answer",
+        run=study.name,
+        kind="share",
+        estimate=whole.agreement.estimate,
+        low=whole.agreement.low,
+        high=whole.agreement.high,
+        of=found.agreement.questions,
+    )
+    alike = whole.errors_alike
+    entries = [entry for digit in found.table for entry in digit.entries]
+    differing = sum(entry.differs for entry in entries)
+    inside = next(one for one in found.inside if one.name == ALGORITHM_1).joint.overall
+    return [
+        Check(
+            what=f"it gives the model's whole answer in at least {TELLS_ANSWERS:.0%} of questions",
+            holds=whole.agreement.low >= TELLS_ANSWERS,
+            numbers=[answers],
+        ),
+        Check(
+            what=f"where either is wrong, both say the same in at least {TELLS_ERRORS:.0%}",
+            holds=alike is not None and alike.low >= TELLS_ERRORS,
+            numbers=[share("same error", study, alike)] if alike else [],
+        ),
+        Check(
+            what="for every key of every digit its digit is the model's usual one",
+            holds=differing == 0,
+            numbers=[count("keys with another", study, differing, of=len(entries), of_what="keys")],
+        ),
+        Check(
+            what=f"exchanging all it calls irrelevant keeps at least {SURE:.0%} of the digits",
+            holds=inside.low >= SURE,
+            numbers=[share("digits that stay", study, inside, of_what="exchanges")],
+        ),
+    ]
+
+
+def same_algorithm(claim: Claim, studies: Studies) -> list[Check]:
+    """Two models read alike, fail alike, and carry the same sub-tasks."""
+    one, other = studies.of(claim)
+
+    def both(
+        what: str,
+        holds: Callable[[Study], bool],
+        number: Callable[[Study], Number],
+        role: Literal["part", "core"] = "part",
+    ) -> Check:
+        numbers = [number(study) for study in (one, other)]
+        return Check(what=what, holds=holds(one) and holds(other), numbers=numbers, role=role)
+
+    return [
+        both("both have heads that read each of the three columns", _steps_as_told, _roles),
+        both(
+            "in both no more than one digit in twenty is wrong after one nine",
+            lambda study: (wrong_at_depth(study, 1).high or 1.0) < UNSAFE,
+            lambda study: _named(study, wrong_at_depth(study, 1)),
+            "core",
+        ),
+        both(
+            "in both more than one digit in twenty is wrong after two",
+            lambda study: (wrong_at_depth(study, 2).low or 0.0) > UNSAFE,
+            lambda study: _named(study, wrong_at_depth(study, 2)),
+        ),
+        both(
+            "in both no sub-task of Algorithm 1 lacks a head, or heads, to carry it",
+            lambda study: not study.subtasks.missing,
+            lambda study: count(
+                f"sub-tasks not found in {study.name}",
+                study,
+                len(study.subtasks.missing),
+                of_what="sub-tasks",
+            ),
+        ),
+    ]
+
+
+def _steps_as_told(study: Study) -> bool:
+    return set(ROLES) <= {head.role for head in study.attention.heads}
+
+
+def _roles(study: Study) -> Number:
+    found = {head.role for head in study.attention.heads} & set(ROLES)
+    what = f"columns read by a head of {study.name}"
+    return count(what, study, len(found), of=len(ROLES), of_what="columns")
+
+
+def _named(study: Study, number: Number) -> Number:
+    """A number of two runs that stand side by side."""
+    return msgspec.structs.replace(number, what=f"{study.name} {number.what}")
+
+
+def same_across_seeds(claim: Claim, studies: Studies) -> list[Check]:
+    """Every seed reads the three columns, a head each."""
+    seeds = studies.named(SEEDS)
+    if len(seeds) < 2:
+        raise NotMeasured(
+            "there are no runs with other seeds",
+            "carryscope sweep --preset paper-5 --seeds 0..15 --out results/seeds",
+        )
+    steps = Share.measured(sum(map(_steps_as_told, seeds)), len(seeds))
+    number = share("seeds that do", None, steps, of_what="seeds")
+    return [
+        Check(
+            what="in most seeds heads read each of the three columns",
+            holds=steps.low > 0.5,
+            numbers=[number],
+        ),
+        Check(what="they do in every seed", holds=steps.count == steps.of, numbers=[number]),
+    ]
+
+
+def mlp_study(claim: Claim, studies: Studies) -> list[Check]:
+    """Models without an MLP, or with one retrained: not wired yet."""
+    raise NotMeasured("the study of the MLP was not run", "carryscope reproduce --only mlp-study")
+
+
+def printed_algorithm_adds(claim: Claim, studies: Studies) -> list[Check]:
+    """Algorithm 1 as printed writes n digits, so every sum of n + 1 digits comes out wrong."""
+    carried = sum(
+        chance
+        for case, chance in look_ahead_probabilities(5).items()
+        if case.digit == 5 and case.carrying
+    )
+    return [
+        Check(
+            what="no sum of two 5-digit numbers has a sixth digit, which it never writes",
+            holds=carried == 0,
+            numbers=[_counted("sums with a sixth digit", carried)],
+        )
+    ]
+
+
+def no_cascade_at_digit_4(claim: Claim, studies: Studies) -> list[Check]:
+    """Whether a carry can come to A4 through two nines or more."""
+    chances = look_ahead_probabilities(5)
+
+    def through_nines(digit: int) -> Number:
+        chance = sum(
+            p for c, p in chances.items() if c.digit == digit and c.depth >= 2 and c.carrying
+        )
+        return _counted(f"A{digit}", chance)
+
+    number = through_nines(4)
+    return [
+        Check(
+            what="no carry comes to A4 through two nines or more",
+            holds=number.estimate == 0,
+            numbers=[number, through_nines(3)],
+        )
+    ]
+
+
+def predictable_shares(claim: Claim, studies: Studies) -> list[Check]:
+    """The share of questions that a task settles at A3: half for BA, a twentieth for US9."""
+    shares = task_shares(5)
+    wanted = [(Task.BA, Fraction(1, 2)), (Task.US9, Fraction(1, 20))]
+    return [
+        Check(
+            what=f"{task.name} settles {float(told):.0%} of the questions at A3, rounded",
+            holds=abs(shares[3, task] - told) <= Fraction(1, 200),
+            numbers=[_counted(task.name, shares[3, task])],
+        )
+        for task, told in wanted
+    ]
+
+
+def _counted(what: str, value: Fraction | int) -> Number:
+    return Number(
+        what=what, run=None, kind="share", estimate=float(value), of=10**10, of_what="questions"
+    )

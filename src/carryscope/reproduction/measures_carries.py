@@ -1,0 +1,237 @@
+"""Claims about carries: simple US9 and cascades by length, 99999+1, and the first digits.
+
+In: the measured risk by look-ahead, losses by question class, and the rules of the first digits.
+Out: checks. Wrong digits are counted teacher-forced, whole answers in either way alike.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from carryscope.dissection.first_digits import Rule
+from carryscope.dissection.rows import PAPER_THRESHOLD
+from carryscope.evidence import Share
+from carryscope.reproduction.claims import Check, Claim, Number
+from carryscope.reproduction.measures_reading import (
+    NotMeasured,
+    Studies,
+    Study,
+    count,
+    loss,
+    reproduce,
+    share,
+)
+from carryscope.task.columns import QuestionClass
+from carryscope.verification.estimate import Rate
+from carryscope.verification.risk_finding import CaseRisk
+from carryscope.verification.risk_verdict import UNSAFE
+
+
+def wrong_at_depth(study: Study, depth: int) -> Number:
+    """How often a digit is wrong whose carry came through so many nines.
+
+    Over all digits, weighed by how likely each is. Both ends of the interval are weighed means
+    of the digits' own, which is on the side of caution.
+    """
+    cases = [c for c in study.risk.cases if c.depth == depth and c.carrying and c.asked]
+    known = bool(cases)
+    return Number(
+        what=_nines(depth),
+        run=study.name,
+        kind="share",
+        estimate=_weighed(cases, "estimate") if known else None,
+        low=_weighed(cases, "low") if known else None,
+        high=_weighed(cases, "high") if known else None,
+        of=sum(case.asked for case in cases),
+        of_what="answer digits",
+    )
+
+
+def _weighed(cases: list[CaseRisk], field: str) -> float:
+    total = sum(case.probability for case in cases)
+    return sum(case.probability * float(getattr(case.wrong, field)) for case in cases) / total
+
+
+def _nines(depth: int) -> str:
+    return f"wrong after {depth} nine{'s' * (depth != 1)}"
+
+
+def _safe_at(study: Study, depth: int, *, role: Literal["part", "premise"] = "part") -> Check:
+    wrong = wrong_at_depth(study, depth)
+    return Check(
+        what=f"digits of {study.name} whose carry came through {depth or 'no'} "
+        f"nine{'s' * (depth != 1)} are wrong less than {UNSAFE:.0%} of the time",
+        holds=wrong.high is not None and wrong.high < UNSAFE,
+        numbers=[wrong],
+        role=role,
+    )
+
+
+def simple_us9_works(claim: Claim, studies: Studies) -> list[Check]:
+    """Carries that came through one nine arrive, and such questions have little loss."""
+    checks = []
+    for study in studies.of(claim):
+        value = study.whole(QuestionClass.SIMPLE_US9).loss
+        checks += [
+            Check(
+                what=f"the loss of {study.name} on simple US9 is below {PAPER_THRESHOLD}",
+                holds=value.high < PAPER_THRESHOLD,
+                numbers=[loss("simple US9", study, value)],
+            ),
+            _safe_at(study, 1),
+        ]
+    return checks
+
+
+def cascades_fail(claim: Claim, studies: Studies) -> list[Check]:
+    """Carries that came through two nines or more do not arrive safely, at any length."""
+    checks = []
+    for study in studies.of(claim):
+        value = study.whole(QuestionClass.CASCADE_US9).loss
+        checks += [
+            _safe_at(study, 1, role="premise"),
+            Check(
+                what=f"the loss of {study.name} on cascades is above {PAPER_THRESHOLD}",
+                holds=value.low > PAPER_THRESHOLD,
+                numbers=[loss("cascade US9", study, value)],
+            ),
+        ]
+        for depth in range(2, study.digits):
+            wrong = wrong_at_depth(study, depth)
+            if wrong.estimate is not None:
+                checks.append(
+                    Check(
+                        what=f"digits of {study.name} whose carry came through {depth} nines are "
+                        f"wrong more than {UNSAFE:.0%} of the time",
+                        holds=wrong.low is not None and wrong.low > UNSAFE,
+                        numbers=[wrong],
+                    )
+                )
+    return checks
+
+
+def nines_plus_one(claim: Claim, studies: Studies) -> list[Check]:
+    """Questions in which a carry runs through all columns, as in 99999+1, fail."""
+    checks = []
+    for study in studies.of(claim):
+        number = _whole_length(study)
+        checks += [
+            _safe_at(study, 0, role="premise"),
+            Check(
+                what=f"{study.name} fails more than {UNSAFE:.0%} of questions like "
+                f"{'9' * study.digits}+1",
+                holds=number.low is not None and number.low > UNSAFE,
+                numbers=[number],
+            ),
+        ]
+    return checks
+
+
+def _whole_length(study: Study) -> Number:
+    """How often a carry from the units through all other columns goes wrong.
+
+    Whole answers where there is a stratum of just these questions; for longer numbers A_n.
+    """
+    stratum = next((s for s in study.risk.strata if s.name == "P" * (study.digits - 1) + "G"), None)
+    if stratum is not None:
+        return share("whole answers wrong", study, stratum.failed)
+    top = f"A{study.digits}"
+    case = next(
+        (
+            c
+            for c in study.risk.cases
+            if (c.digit, c.depth, c.carrying) == (top, study.digits - 1, True) and c.asked
+        ),
+        None,
+    )
+    if case is None:
+        what = f"no question of {study.name} had a carry through all columns"
+        raise NotMeasured(what, reproduce(study.name))
+    return _rate(study, f"{top} wrong", case.wrong, case.asked)
+
+
+def _rate(study: Study, what: str, rate: Rate, asked: int) -> Number:
+    return Number(
+        what=what,
+        run=study.name,
+        kind="share",
+        estimate=rate.estimate,
+        low=rate.low,
+        high=rate.high,
+        of=asked,
+    )
+
+
+def _rules(study: Study) -> list[Rule]:
+    """The rules of A_n, the digit after it and one from the middle."""
+    rules = study.first_digits.rules
+    if len(rules) < 3:
+        raise NotMeasured(f"{study.name} has too few digits for it", reproduce(study.name))
+    return rules[:3]
+
+
+def first_digits_differ(claim: Claim, studies: Studies) -> list[Check]:
+    """A5 and A4 find their carry by other rules than A3."""
+    (study,) = studies.of(claim)
+    *first, middle = _rules(study)
+    knows = Check(
+        what=f"{middle.digit} follows the carry of at least one column",
+        holds=middle.reach > 0,
+        numbers=[_reach(study, middle)],
+        role="premise",
+    )
+    return [knows] + [
+        Check(
+            what=f"{rule.digit} looks down another number of columns than {middle.digit}, or "
+            "reads the token before it",
+            holds=(rule.reach, rule.reads_token) != (middle.reach, middle.reads_token),
+            numbers=[_reach(study, rule), _reach(study, middle), *_token(study, rule)],
+        )
+        for rule in first
+    ]
+
+
+def _reach(study: Study, rule: Rule) -> Number:
+    return count(f"columns {rule.digit} looks down", study, rule.reach, of_what="columns")
+
+
+def _token(study: Study, rule: Rule) -> list[Number]:
+    """How often the token before decides, at the depth at which it does so most."""
+    if not rule.token_follows:
+        return []
+    most = max(rule.token_follows, key=lambda follows: follows.estimate)
+    return [share(f"{rule.digit} follows the token before it", study, most, of_what="pairs")]
+
+
+def more_compute_for_a4(claim: Claim, studies: Studies) -> list[Check]:
+    """Heads at the row of "=" work for A4 as well, and A4 alone has such help."""
+    (study,) = studies.of(claim)
+    _, second, middle = _rules(study)
+    row = study.layout.first_row + study.layout.signs
+    heads = [node for node in study.nodes.nodes if node.row == row and node.head is not None]
+    useful = Share.measured(sum(node.useful for node in heads), len(heads))
+    reaching = sum(second.digit in node.digits for node in heads)
+    return [
+        Check(
+            what=f"every head at row {row} is useful",
+            holds=useful.count == useful.of,
+            numbers=[
+                count("useful heads", study, useful.count, of=useful.of, of_what="heads"),
+            ],
+        ),
+        Check(
+            what=f"taking a head away at row {row} changes {second.digit} itself",
+            holds=reaching > 0,
+            numbers=[count("heads that do", study, reaching, of=len(heads), of_what="heads")],
+        ),
+        Check(
+            what=f"{second.digit} makes use of the digit that row {row} wrote",
+            holds=second.reads_token,
+            numbers=_token(study, second),
+        ),
+        Check(
+            what=f"{middle.digit} makes no use of the digit before it",
+            holds=not middle.reads_token and middle.reach > 0,
+            numbers=_token(study, middle),
+        ),
+    ]

@@ -1,0 +1,229 @@
+"""Claims about losses: how low, at which digit, in which class, on what mix of questions.
+
+In: training summaries, and the metrics of the last steps. Out: checks. A final loss is the mean
+over the held-out questions or over the last 100 steps, never that of one step. All of them are
+teacher-forced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import stdev
+
+from carryscope.evidence import Mean
+from carryscope.reproduction.claims import Check, Claim, Number
+from carryscope.reproduction.measures_reading import (
+    Studies,
+    Study,
+    at_least,
+    at_most,
+    loss,
+    noise_of,
+    share,
+    step,
+)
+from carryscope.task.columns import Task
+from carryscope.training.losses import StepRecord
+
+LARGEST_SUCCESS = "loss.15-digits"
+"""The largest loss of a model that the paper calls successfully trained."""
+
+
+def final_loss(claim: Claim, studies: Studies) -> list[Check]:
+    """The held-out loss, and that of the last steps, reach the paper's value."""
+    (study,), (paper,) = studies.of(claim), claim.paper
+    return [
+        _reaches(study, "held-out loss", study.training.held_out_loss, paper),
+        _reaches(study, "loss of the last 100 steps", _last_loss(study), paper, "steps"),
+    ]
+
+
+def _reaches(study: Study, what: str, value: Mean, paper: str, of_what: str = "questions") -> Check:
+    """A loss is at most the paper's, as far as its interval and the paper's rounding can tell."""
+    most = at_most(paper)
+    return Check(
+        what=f"the {what} of {study.name} is at most {most:g}",
+        holds=value.low <= most,
+        numbers=[loss(what, study, value, of_what=of_what, paper=paper)],
+    )
+
+
+def _last_loss(study: Study) -> Mean:
+    return Mean.measured([record.loss for record in study.last_steps])
+
+
+def loss_per_digit(claim: Claim, studies: Studies) -> list[Check]:
+    """The loss of each answer digit over the last steps reaches the paper's."""
+    (study,) = studies.of(claim)
+    means = _digit_means(study)
+    return [
+        _reaches(study, f"loss of {name}", means[name], paper, "steps")
+        for paper in claim.paper
+        if (name := paper.removeprefix("loss.")) in means
+    ]
+
+
+def _digit_means(study: Study) -> dict[str, Mean]:
+    """The mean loss of each answer token over the last steps."""
+    return {name: Mean.measured(losses) for name, losses in study.digit_losses().items()}
+
+
+def hardest_digit(claim: Claim, studies: Studies) -> list[Check]:
+    """A1 has the largest loss."""
+    (study,) = studies.of(claim)
+    means = _digit_means(study)
+    others = [name for name in means if name != "A1"]
+    rival = max(others, key=lambda name: means[name].estimate)
+    return [
+        Check(
+            what="A1 has the largest loss of all digits",
+            holds=means["A1"].low > means[rival].high,
+            numbers=[loss(name, study, means[name], of_what="steps") for name in ("A1", rival)],
+        )
+    ]
+
+
+def units_are_cleanest(claim: Claim, studies: Studies) -> list[Check]:
+    """A0 ends with the lowest loss, and with the least noise from step to step."""
+    (study,) = studies.of(claim)
+    means, losses = _digit_means(study), study.digit_losses()
+    noise = {name: stdev(values) for name, values in losses.items()}
+    rivals = [name for name in means if name in [f"A{k}" for k in range(1, study.digits + 1)]]
+    lowest = min(rivals, key=lambda name: means[name].estimate)
+    calmest = min(rivals, key=lambda name: noise[name])
+    return [
+        Check(
+            what="A0 has the lowest loss",
+            holds=means["A0"].high < means[lowest].low,
+            numbers=[loss(n, study, means[n], of_what="steps") for n in ("A0", lowest)],
+        ),
+        Check(
+            what="A0 has the least noise (standard deviation from step to step)",
+            holds=noise["A0"] < noise[calmest],
+            numbers=[noise_of(name, study, noise[name]) for name in ("A0", calmest)],
+        ),
+    ]
+
+
+def loss_per_task(claim: Claim, studies: Studies) -> list[Check]:
+    """The losses by task reach the paper's, and stand in the paper's order."""
+    (study,) = studies.of(claim)
+    means = {task.name: Mean.measured(_task_losses(study, task)) for task in Task}
+    checks = [
+        _reaches(study, f"loss on {task.name}", means[task.name], f"class.{task.name}", "steps")
+        for task in Task
+    ]
+    for more, less in pairwise(["BA", "UC1", "US9"]):
+        pair = [loss(name, study, means[name], of_what="steps") for name in (more, less)]
+        holds = means[more].low > means[less].high
+        checks.append(Check(what=f"{more} has more loss than {less}", holds=holds, numbers=pair))
+    return checks
+
+
+def _task_losses(study: Study, task: Task) -> list[float]:
+    """The loss of each of the last steps on one task, over all digits that have a column."""
+    losses = []
+    for record in study.last_steps:
+        cases = _counts(study, record, task)
+        values = record.task_loss[task.name][-study.digits :]
+        if sum(cases):
+            total = sum(n * (value or 0.0) for n, value in zip(cases, values, strict=True))
+            losses.append(total / sum(cases))
+    return losses
+
+
+def _counts(study: Study, record: StepRecord, task: Task) -> Sequence[int]:
+    """Questions of a task in one step, by answer digit, those with a column only."""
+    return record.task_count[task.name][-study.digits :]
+
+
+def task_mix(claim: Claim, studies: Studies) -> list[Check]:
+    """The share of each task in the training data is the paper's."""
+    (study,) = studies.of(claim)
+    checks = []
+    for task in Task:
+        paper = f"mix.{task.name}"
+        shares = [
+            sum(_counts(study, record, task))
+            / sum(sum(_counts(study, record, other)) for other in Task)
+            for record in study.metrics
+        ]
+        mean, low, high = Mean.measured(shares), at_least(paper), at_most(paper)
+        checks.append(
+            Check(
+                what=f"{task.name} is between {low:.1%} and {high:.1%} of the digits",
+                holds=mean.low <= high and mean.high >= low,
+                numbers=[
+                    Number(
+                        what=task.name,
+                        run=study.name,
+                        kind="share",
+                        estimate=mean.estimate,
+                        low=mean.low,
+                        high=mean.high,
+                        of=mean.of,
+                        of_what="batches",
+                        paper=paper,
+                    )
+                ],
+            )
+        )
+    return checks
+
+
+def trains_well(claim: Claim, studies: Studies) -> list[Check]:
+    """Every model of the claim ends as low as the worst that the paper calls successful."""
+    return [
+        _reaches(study, "held-out loss", study.training.held_out_loss, LARGEST_SUCCESS)
+        for study in studies.of(claim)
+    ]
+
+
+def no_memorisation(claim: Claim, studies: Studies) -> list[Check]:
+    """Questions never trained on are answered as well as those of the last steps."""
+    checks = []
+    for study in studies.of(claim):
+        held_out, last = study.training.held_out_loss, _last_loss(study)
+        checks += [
+            Check(
+                what=f"{study.name} has no more loss on held-out questions than in training",
+                holds=held_out.low <= last.high,
+                numbers=[
+                    loss("held-out", study, held_out),
+                    loss("last 100 steps", study, last, of_what="steps"),
+                ],
+            ),
+            Check(
+                what=f"{study.name} answers most fresh questions right",
+                holds=study.training.uniform_correct.low > 0.5,
+                numbers=[share("whole answers right", study, study.training.uniform_correct)],
+                role="premise",
+            ),
+        ]
+    return checks
+
+
+def longer_takes_longer(claim: Claim, studies: Studies) -> list[Check]:
+    """The more digits, the later the last of them is learnt."""
+    checks = []
+    for shorter, longer in pairwise(studies.of(claim)):
+        early, late = _all_learnt(shorter), _all_learnt(longer)
+        checks.append(
+            Check(
+                what=f"{longer.name} learns its last digit after {shorter.name}",
+                holds=early is not None and (late is None or late > early),
+                numbers=[
+                    step(f"{study.name} at", study, at)
+                    for study, at in ((shorter, early), (longer, late))
+                ],
+            )
+        )
+    return checks
+
+
+def _all_learnt(study: Study) -> int | None:
+    """The step from which every answer digit is learnt; none if some never is."""
+    steps = [digit.learnt_at for digit in study.story.digits]
+    known = [at for at in steps if at is not None]
+    return max(known) if len(known) == len(steps) else None
