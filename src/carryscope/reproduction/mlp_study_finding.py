@@ -21,11 +21,8 @@ CANNOT = 0.5
 everything but the carry, and to toss a coin for it."""
 
 AS_GOOD = 2
-"""A loss within this factor of the base's counts as the same: about what two seeds of one recipe
-can be apart, and far less than what the loss of any case costs."""
-
-TENFOLD = 10
-"""From here on a ratio is told without its decimals."""
+"""By convention a loss within this factor of the base's counts as the same. The ratio itself, and
+the abilities case by case, always stand beside it."""
 
 BASE, NO_MLP = "base", "no-mlp"
 FRESH_MLP, FRESH_ATTENTION = "fresh-mlp", "fresh-attention"
@@ -203,4 +200,4 @@ def _pace(subject: Subject, base: Subject) -> str:
 
 def _ratio(subject: Subject, base: Subject) -> str:
     ratio = subject.held_out_loss.estimate / base.held_out_loss.estimate
-    return f"{ratio:.1f}" if ratio < TENFOLD else f"{ratio:,.0f}"
+    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"

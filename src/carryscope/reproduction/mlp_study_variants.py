@@ -32,7 +32,6 @@ from carryscope.reproduction.mlp_study_finding import (
     FRESH_ATTENTION,
     FRESH_MLP,
     NO_MLP,
-    TENFOLD,
     UNTRAINED_ATTENTION,
     UNTRAINED_MLP,
     Milestone,
@@ -48,7 +47,7 @@ from carryscope.training.starting import started_config
 
 RELEARNING_FILE = Path("findings") / "relearning.json"
 
-TIMES = (TENFOLD, AS_GOOD, 1)
+TIMES = (10, AS_GOOD, 1)
 """Factors of the base's held-out loss at which the steps of a training are noted."""
 
 
