@@ -1,0 +1,225 @@
+"""`carryscope sweep`: many seeds of one recipe, side by side."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from carryscope.cli.console import (
+    LOG_SECONDS,
+    log,
+    print_json,
+    print_plain,
+    program,
+    screen,
+    stop_on_signal,
+)
+from carryscope.cli.train import ModelOptions, TrainingOptions
+from carryscope.errors import CallError, WorkError
+from carryscope.training.presets import DEFAULT_PRESET, run_config
+
+if TYPE_CHECKING:
+    from carryscope.reproduction.sweep import Progress as Reached
+    from carryscope.reproduction.sweep_finding import Sweep
+    from carryscope.training.config import RunConfig
+
+MOST_SEEDS = 10_000
+"""More seeds than anybody means to ask for."""
+
+SHOWN_RUNNING = 4
+"""Seeds at work that are named in the bar."""
+
+
+def sweep(
+    *,
+    out: Path,
+    seeds: str,
+    preset: str = DEFAULT_PRESET,
+    workers: int | None = None,
+    threads: int | None = None,
+    cluster: str | None = None,
+    json: bool = False,
+    model: ModelOptions = None,
+    training: TrainingOptions = None,
+) -> None:
+    """Train and study many seeds side by side: is the algorithm the same?
+
+    Each seed is a run of its own, OUT/seed-0 and so on: trained, dissected, its risk measured,
+    held against the paper's algorithm. A seed that fails is tried once more and then reported;
+    the others go on. Stopped or killed anywhere, the same command goes on from there, and no
+    seed is done twice. Writes OUT/sweep.json, sweep.md and sweep.html, a page of small multiples
+    about the seeds of this call.
+
+    Parameters
+    ----------
+    out
+        The directory of the sweep.
+    seeds
+        Which seeds: 0..31, or 3,5,8..12.
+    preset
+        The recipe (see `carryscope presets`). Any field of it can be changed, as in `train`.
+    workers
+        Local processes, each at one seed. Default: one for each core.
+    threads
+        Processor threads of each worker. Default: the cores shared out among the workers; on a
+        cluster 1. With another number sums are rounded differently.
+    cluster
+        Address of a dask scheduler (tcp://host:8786) whose workers are to do the work instead.
+        They must see OUT under the same path, on a disk that all share, and have this version
+        of carryscope. Each of a worker's threads takes a seed: start them with --nthreads 1.
+    json
+        Print sweep.json.
+    """
+    config = _recipe(preset, model, training)
+    found = sweep_with_progress(
+        config, parse_seeds(seeds), out, workers=workers, threads=threads, cluster=cluster
+    )
+    if json:
+        print_json(found)
+    else:
+        show_sweep(found, out)
+    if found.failures:
+        first = found.failures[0]
+        raise WorkError(
+            f"{len(found.failures)} of {len(found.seeds)} seeds failed; seed {first.seed}: "
+            f"{first.reason}"
+        )
+
+
+def _recipe(preset: str, model: object, training: object) -> RunConfig:
+    """The preset with what was set on the command line."""
+    overrides = {
+        name: value
+        for options in (model, training)
+        if options is not None
+        for name, value in vars(options).items()
+        if value is not None
+    }
+    if "seed" in overrides:
+        raise CallError("A sweep has many seeds: say --seeds, not --seed.")
+    return run_config(preset, overrides)
+
+
+def parse_seeds(text: str) -> list[int]:
+    """The seeds that a person named: `0..31`, or `3,5,8..12`."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        named = re.fullmatch(r"\s*(\d+)(?:\.\.(\d+))?\s*", part)
+        if named is None:
+            raise CallError(f"seeds must be like 0..31 or 3,5,8..12. Got '{text}'.")
+        first, last = int(named[1]), int(named[2] or named[1])
+        if last < first:
+            raise CallError(f"seeds must go upwards, as in {last}..{first}. Got '{text}'.")
+        if last - first >= MOST_SEEDS:
+            raise CallError(f"seeds must be at most {MOST_SEEDS:,}. Got '{text}'.")
+        seeds += range(first, last + 1)
+    return list(dict.fromkeys(seeds))
+
+
+def sweep_with_progress(
+    config: RunConfig,
+    seeds: list[int],
+    directory: Path,
+    *,
+    workers: int | None,
+    threads: int | None,
+    cluster: str | None,
+) -> Sweep:
+    """Sweep with a bar; Ctrl-C keeps all there is and says how to go on."""
+    from carryscope.reproduction.sweep import sweep as sweep_seeds
+    from carryscope.training.loop import Stopped
+
+    again = f"{program()} {shlex.join(sys.argv[1:])}"
+    with stop_on_signal() as stopped, SweepProgress(len(seeds)) as bar:
+
+        def on_progress(reached: Reached) -> bool:
+            bar(reached)
+            return stopped()
+
+        try:
+            return sweep_seeds(
+                config,
+                seeds,
+                directory,
+                workers=workers,
+                threads=threads,
+                cluster=cluster,
+                on_progress=on_progress,
+            )
+        except Stopped as stop:
+            raise Stopped(f"{stop} Go on with: {again}") from stop
+
+
+class SweepProgress:
+    """A bar on a terminal; elsewhere a line for each seed, and now and then how far all are."""
+
+    def __init__(self, seeds: int) -> None:
+        self._told: set[int] = set()
+        self._logged = time.monotonic()
+        columns = (
+            TextColumn("sweep"),
+            BarColumn(bar_width=16),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}", markup=False),
+            TimeElapsedColumn(),
+        )
+        self._bar = Progress(*columns, console=log, disable=not log.is_terminal)
+        self._task = self._bar.add_task("", total=seeds)
+
+    def __enter__(self) -> SweepProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, reached: Reached) -> None:
+        for seed, found in reached.done.items():
+            loss, wrong = found.held_out_loss.estimate, found.failure.estimate
+            self._tell(seed, f"done, held-out loss {loss:.4f}, {wrong:.3%} of answers wrong")
+        for seed, why in reached.failed.items():
+            self._tell(seed, f"failed: {why}")
+        over = len(reached.done) + len(reached.failed)
+        running = [f"{seed} {stage}" for seed, stage in reached.running.items()]
+        rest = f" and {len(running) - SHOWN_RUNNING} more" if len(running) > SHOWN_RUNNING else ""
+        at_work = "; ".join(running[:SHOWN_RUNNING]) + rest
+        self._bar.update(self._task, completed=over, description=at_work)
+        if not log.is_terminal and time.monotonic() - self._logged > LOG_SECONDS:
+            self._logged = time.monotonic()
+            log.print(f"sweep: {over} of {reached.seeds} seeds; {at_work}", soft_wrap=True)
+
+    def _tell(self, seed: int, what: str) -> None:
+        if seed not in self._told:
+            self._told.add(seed)
+            log.print(f"seed {seed}: {what}", markup=False, soft_wrap=True)
+
+
+def show_sweep(found: Sweep, directory: Path) -> None:
+    """What the seeds come to, for a person."""
+    from carryscope.reproduction.sweep_page import PAGE_FILE
+
+    table = Table(title="In how many seeds it holds", box=SIMPLE_HEAD, title_justify="left")
+    for name in ("", "seeds", "95 % interval"):
+        table.add_column(name, justify="right" if name else "left")
+    for one in found.properties:
+        if one.holds.of:
+            interval = f"{one.holds.low:.0%} to {one.holds.high:.0%}"
+            table.add_row(one.name, f"{one.holds.count} of {one.holds.of}", interval)
+    screen.print(table)
+    numbers = Table(title="Over the seeds", box=SIMPLE_HEAD, title_justify="left")
+    for name in ("", "median", "least", "most"):
+        numbers.add_column(name, justify="right" if name else "left")
+    for spread in found.numbers:
+        ends = (spread.median, spread.least, spread.most)
+        numbers.add_row(spread.name, *(f"{value:.4g}" for value in ends))
+    screen.print(numbers)
+    print_plain(f"{found.statement}\n")
+    print_plain(directory / PAGE_FILE)

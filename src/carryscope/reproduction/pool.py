@@ -1,0 +1,222 @@
+"""Who works on the seeds: local processes or a dask cluster; and what is tried again.
+
+In: one call for each seed. Out: what each came to, or why it failed.
+
+Neither torch nor numpy is loaded here: a local worker loads this module first, and must say how
+many threads they may use before they come.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+
+from carryscope.errors import CallError, WorkError
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+TRIES = 2
+"""How often a seed is tried: a failure may have been a full disk or a busy machine."""
+
+LOSSES = 3
+"""How many workers a seed may lose without counting as failed; as many as dask allows."""
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks at how far the seeds are."""
+
+PARENT_EVERY = 2.0
+"""Seconds between two looks of a worker at whether its parent is still there."""
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Where the libraries behind torch and numpy look for their number of threads."""
+
+
+class Crew(NamedTuple):
+    """Those who work."""
+
+    executor: Executor
+    room: Callable[[], int]
+    """How many calls can be worked on at once, as things stand."""
+
+
+@dataclass
+class Outcome(Generic[T]):
+    """What the calls came to so far, by seed; it grows while they are made."""
+
+    done: dict[int, T] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)
+    """The reason of the last failure, in a line."""
+    tried: Counter[int] = field(default_factory=Counter)
+    running: dict[Future[T], int] = field(default_factory=dict)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def shared_out(workers: int | None, threads: int | None) -> tuple[int, int]:
+    """How many local workers, with how many threads each; never more threads than cores."""
+    there = cores()
+    workers = workers if workers is not None else max(1, there // (threads or 1))
+    threads = threads if threads is not None else max(1, there // max(1, workers))
+    for name, number in (("workers", workers), ("threads", threads)):
+        if number < 1:
+            raise CallError(f"{name} must be at least 1. Got {number}.")
+    if workers * threads > there:
+        raise CallError(
+            f"{workers} workers with {threads} threads each are more than the {there} cores of "
+            "this machine. Ask for fewer."
+        )
+    return workers, threads
+
+
+def work_through(
+    crew: Crew,
+    calls: Mapping[int, Callable[[], T]],
+    on_look: Callable[[Outcome[T]], object] = lambda _: None,
+) -> Outcome[T]:
+    """Carry out all calls, a failed one once more; one that fails again stops no other.
+
+    `on_look` hears how things stand about every second; what it raises ends the work.
+    """
+    waiting, lost = deque(calls), Counter[int]()
+    outcome: Outcome[T] = Outcome()
+    while waiting or outcome.running:
+        while waiting and len(outcome.running) < crew.room():
+            seed = waiting.popleft()
+            outcome.running[crew.executor.submit(calls[seed])] = seed
+        if not outcome.running:
+            time.sleep(LOOK_EVERY)
+        over = wait(outcome.running, LOOK_EVERY, FIRST_COMPLETED).done
+        for future in over:
+            seed = outcome.running.pop(future)
+            if not _settled(seed, future, outcome, lost):
+                waiting.append(seed)
+        on_look(outcome)
+    return outcome
+
+
+def _settled(seed: int, future: Future[T], outcome: Outcome[T], lost: Counter[int]) -> bool:
+    """Note what a call came to; whether there is nothing more to try."""
+    if future.cancelled():
+        raise WorkError("The dask scheduler is gone. What the seeds have reached is kept.")
+    outcome.tried[seed] += 1
+    error = future.exception()
+    if error is None:
+        outcome.done[seed] = future.result()
+        return True
+    killed = isinstance(error, BrokenProcessPool)
+    lost[seed] += killed
+    again = lost[seed] <= LOSSES if killed else outcome.tried[seed] - lost[seed] < TRIES
+    if not again:
+        outcome.failed[seed] = reason(error)
+    return not again
+
+
+def reason(error: BaseException) -> str:
+    """Why a call failed, in a line."""
+    told = " ".join(str(error).split())
+    if isinstance(error, BrokenProcessPool):
+        return f"{LOSSES + 1} workers were killed at it. Is there too little memory?"
+    return told if isinstance(error, CallError | WorkError) else f"{type(error).__name__}: {told}"
+
+
+@contextmanager
+def at_work(workers: int, threads: int, cluster: str | None) -> Iterator[Crew]:
+    """Local processes with so many threads each, or the workers of a dask cluster."""
+    if cluster is not None:
+        with _on_cluster(cluster) as crew:
+            yield crew
+    else:
+        with LocalProcesses(workers, threads) as executor:
+            yield Crew(executor, lambda: workers)
+
+
+class LocalProcesses(Executor):
+    """Processes, each an executor of its own: one that is killed takes nobody's work but its own.
+
+    A process that was killed is replaced.
+    """
+
+    def __init__(self, workers: int, threads: int) -> None:
+        self._threads = threads
+        self._idle: SimpleQueue[ProcessPoolExecutor] = SimpleQueue()
+        self._workers = workers
+        for _ in range(workers):
+            self._idle.put(self._process())
+
+    def _process(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, get_context("spawn"), _start, (self._threads,))
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Hand a call to a process that has nothing to do; wait for one if there is none."""
+        process = self._idle.get()
+        try:
+            future = process.submit(fn, *args, **kwargs)
+        except BrokenProcessPool:  # it was killed while it had nothing to do
+            process = self._process()
+            future = process.submit(fn, *args, **kwargs)
+        future.add_done_callback(partial(self._back, process))
+        return future
+
+    def _back(self, process: ProcessPoolExecutor, future: Future[Any]) -> None:
+        if not future.cancelled() and isinstance(future.exception(), BrokenProcessPool):
+            process = self._process()
+        self._idle.put(process)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the processes end; with `wait`, once they have done what they are at."""
+        for _ in range(self._workers):
+            self._idle.get().shutdown(wait, cancel_futures=cancel_futures)
+        self._workers = 0
+
+
+def _start(threads: int) -> None:
+    """Ctrl-C reaches every process of a terminal; only the first one answers it.
+
+    If that one is killed outright, its workers must not go on without it.
+    """
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _leave_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_EVERY)
+    os._exit(1)
+
+
+@contextmanager
+def _on_cluster(address: str) -> Iterator[Crew]:
+    try:
+        import distributed
+    except ImportError as error:
+        raise CallError("--cluster needs dask. Run: pip install 'carryscope[cluster]'") from error
+    try:
+        connect: Any = distributed.Client
+        client = connect(address, timeout="5s")
+    except (OSError, ValueError) as error:
+        raise CallError(f"No dask scheduler answers at {address}: {error}.") from error
+    with client:
+        if not client.nthreads():
+            raise WorkError(f"The dask scheduler at {address} has no workers.")
+        executor: Executor = client.get_executor(pure=False)
+        try:
+            yield Crew(executor, lambda: sum(client.nthreads().values()))
+        finally:
+            executor.shutdown(wait=False)

@@ -1,0 +1,151 @@
+"""Many seeds of one recipe, side by side, each a run of its own.
+
+In: a recipe, seeds, a directory. Out: `Sweep`, in sweep.json, sweep.md and sweep.html beside the
+runs seed-0, seed-1 ... Killed at any moment and called again it goes on from there: what a seed
+has reached stands in its run directory, and no seed is done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from carryscope.errors import CallError
+from carryscope.model.files import CONFIG_FILE
+from carryscope.reproduction.pool import Outcome, at_work, shared_out, work_through
+from carryscope.reproduction.seeds import SeedFinding, study_seed
+from carryscope.reproduction.sweep_finding import SWEEP_FILE, SeedFailure, Sweep, summarised
+from carryscope.reproduction.sweep_page import write_pages
+from carryscope.storage import only_writer, read_json, write_bytes, write_json
+from carryscope.training.checkpoint import METRICS_FILE
+from carryscope.training.config import RunConfig, differences
+from carryscope.training.loop import Stopped
+from carryscope.training.summary import FINDING_FILE
+from carryscope.verification.risk import RISK_FILE
+
+STOP_FILE = ".stop"
+"""While it stands in the directory of a sweep, its workers save what they have and end."""
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """What must not change from call to call, in a sweep that any version left."""
+
+    recipe: RunConfig
+
+
+class Progress(NamedTuple):
+    """How far a sweep is."""
+
+    seeds: int
+    done: Mapping[int, SeedFinding]
+    failed: Mapping[int, str]
+    running: Mapping[int, str]
+    """The stage of each seed that is being worked on."""
+
+
+def sweep(
+    recipe: RunConfig,
+    seeds: Sequence[int],
+    directory: Path,
+    *,
+    workers: int | None = None,
+    threads: int | None = None,
+    cluster: str | None = None,
+    on_progress: Callable[[Progress], bool | None] = lambda _: None,
+) -> Sweep:
+    """Train and study every seed, and lay them side by side.
+
+    Seeds are worked on by local processes (`workers`, by default one for each core, with
+    `threads` each), or by the dask cluster at the address `cluster`, whose workers must see the
+    same directory. A seed that fails is tried once more and then reported. `on_progress` hears
+    about every second how far things are, and may stop the sweep by returning True.
+    """
+    _check(recipe, seeds, directory)
+    count, each = shared_out(workers, threads) if cluster is None else (0, threads or 1)
+    stop = directory.absolute() / STOP_FILE
+    calls = {
+        seed: partial(
+            study_seed, with_seed(recipe, seed), seed_directory(directory, seed), each, stop
+        )
+        for seed in seeds
+    }
+
+    def on_look(outcome: Outcome[SeedFinding]) -> None:
+        running = {
+            seed: stage(seed_directory(directory, seed)) for seed in outcome.running.values()
+        }
+        if on_progress(Progress(len(seeds), outcome.done, outcome.failed, running)):
+            done = f"{len(outcome.done)} of {len(seeds)} seeds are done"
+            raise Stopped(f"Stopped: {done}, and what the others reached is kept.")
+
+    with only_writer(directory):
+        stop.unlink(missing_ok=True)
+        with at_work(count, each, cluster) as crew:
+            try:
+                outcome = work_through(crew, calls, on_look)
+            except BaseException:
+                write_bytes(stop, b"")
+                raise
+        found = _gathered(recipe, seeds, outcome)
+        write_json(directory / SWEEP_FILE, found)
+        write_pages(found, directory)
+    return found
+
+
+def _check(recipe: RunConfig, seeds: Sequence[int], directory: Path) -> None:
+    """Refuse what makes no sense before any work is done."""
+    if recipe.training is None:
+        raise CallError("A sweep needs a recipe to train. Got that of an imported model.")
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise CallError(f"seeds must be different from each other, and some. Got {list(seeds)}.")
+    for seed in seeds:
+        with_seed(recipe, seed)
+    path = directory / SWEEP_FILE
+    if path.exists():
+        known = read_json(path, _Known)
+        different = differences(with_seed(recipe, 0), with_seed(known.recipe, 0))
+        if different:
+            raise CallError(
+                f"The sweep at {directory} was started differently: {'; '.join(different)}. "
+                "Ask for the same, or choose another --out."
+            )
+
+
+def with_seed(recipe: RunConfig, seed: int) -> RunConfig:
+    """The recipe with a seed of its own."""
+    assert recipe.training is not None
+    fields = msgspec.structs.asdict(recipe.training) | {"seed": seed}
+    return msgspec.structs.replace(recipe, training=type(recipe.training)(**fields))
+
+
+def seed_directory(directory: Path, seed: int) -> Path:
+    """Where the run of a seed stands."""
+    return directory.absolute() / f"seed-{seed}"
+
+
+def stage(run: Path) -> str:
+    """What a run is at, by what stands in its directory."""
+    if not (run / CONFIG_FILE).exists():
+        return "starting"
+    if not (run / FINDING_FILE).exists():
+        path = run / METRICS_FILE
+        steps = path.read_bytes().count(b"\n") if path.exists() else 0
+        return f"training, step {steps:,}"
+    return "comparing" if (run / RISK_FILE).exists() else "dissecting"
+
+
+def _gathered(recipe: RunConfig, seeds: Sequence[int], outcome: Outcome[SeedFinding]) -> Sweep:
+    return summarised(
+        recipe,
+        seeds,
+        [outcome.done[seed] for seed in seeds if seed in outcome.done],
+        [
+            SeedFailure(seed=seed, tried=outcome.tried[seed], reason=outcome.failed[seed])
+            for seed in seeds
+            if seed in outcome.failed
+        ],
+    )

@@ -1,0 +1,276 @@
+"""A sweep for a reader: sweep.html, one page of small multiples, and sweep.md, its tables.
+
+In: a `Sweep`. Out: the two files. The page is made of the parts of the report, looks as it does,
+and keeps its rule: whatever a name or finding holds is shown as text, and nothing is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup, escape
+
+from carryscope.evidence import Share
+from carryscope.report.page.page import STYLES
+from carryscope.report.page.parts import (
+    Facts,
+    Note,
+    Number,
+    Numbers,
+    Part,
+    Picture,
+    Section,
+    Table,
+    Text,
+)
+from carryscope.report.page.words import percent, with_interval
+from carryscope.report.policy import content_policy
+from carryscope.reproduction import sweep_figures
+from carryscope.reproduction.seeds import SeedFinding
+from carryscope.reproduction.sweep_finding import (
+    Spread,
+    Sweep,
+    carries_text,
+    roles_text,
+)
+from carryscope.reproduction.sweep_properties import LOSSES
+from carryscope.storage import write_bytes
+from carryscope.training.config import differences
+from carryscope.training.presets import PRESETS, run_config
+
+PAGE_FILE, TABLES_FILE = Path("sweep.html"), Path("sweep.md")
+
+_REPORT = resources.files("carryscope.report.page") / "browser"
+_OWN = resources.files("carryscope.reproduction") / "browser"
+
+
+def write_pages(found: Sweep, directory: Path) -> None:
+    """Leave both files beside the runs."""
+    write_bytes(directory / TABLES_FILE, sweep_tables(found).encode())
+    write_bytes(directory / PAGE_FILE, sweep_page(found).encode())
+
+
+def sweep_page(found: Sweep) -> str:
+    """The page as text."""
+    style = "".join((_REPORT / f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
+    script = (_REPORT / "report.js").read_text(encoding="utf-8")
+    macros = (_REPORT / "report.html").read_text(encoding="utf-8").partition("<!doctype")[0]
+    page = (_OWN / "sweep.html").read_text(encoding="utf-8")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"svg": lambda figure: Markup(figure.page_svg()), "code": _with_code}
+    rendered = environment.from_string(macros + page).render(
+        title=headline(found),
+        sections=sections(found),
+        style=style,
+        script=script,
+        policy=content_policy([script], style, pictures=True),
+    )
+    return rendered.lstrip()
+
+
+def _with_code(text: str) -> Markup:
+    """Text with what stands between backticks as code. It is escaped before that."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def headline(found: Sweep) -> str:
+    """What the page is called."""
+    name = found.recipe.preset or "a recipe of its own"
+    count = len(found.results)
+    return f"{count} seed{'s' * (count != 1)} of {name}: is the algorithm the same?"
+
+
+def sections(found: Sweep) -> list[Section]:
+    """The page from top to bottom; figures only if a seed was brought to its end."""
+    made = [Section("answer", "What the seeds have in common", "Answer", _answer(found))]
+    if found.results:
+        pictures = {
+            "staircases": ("How they add", sweep_figures.staircases),
+            "numbers": ("How well they add", sweep_figures.strips),
+            "failures": ("Where they fail", sweep_figures.failures),
+        }
+        made += [
+            Section(name, title, title, [Picture(name, {"": draw(found)})])
+            for name, (title, draw) in pictures.items()
+        ]
+        made.append(Section("seeds", "Seed by seed", "Seeds", [_seed_table(found), _heads(found)]))
+    return [*made, Section("method", "How this was made", "Method", _method(found))]
+
+
+def _answer(found: Sweep) -> list[Part]:
+    parts: list[Part] = [Text(found.statement, lead=True)]
+    if found.results:
+        numbers = [
+            Number(_value(s.name, s.median), f"{s.name}, median", _range(s)) for s in found.numbers
+        ]
+        parts = [Numbers(numbers[:4]), *parts]
+        parts.append(Picture("properties", {"": sweep_figures.properties(found)}))
+        parts.append(_group_table(found))
+    parts += [
+        Note(f"Seed {one.seed} failed {one.tried} times: {one.reason}", "Failed")
+        for one in found.failures
+    ]
+    return parts
+
+
+def _group_table(found: Sweep) -> Table:
+    groups = [("heads read", g) for g in found.roles]
+    groups += [("agrees best with", g) for g in found.algorithms]
+    return Table(
+        "groups",
+        "Seeds that are alike",
+        ["what", "in", "seeds", "95 % interval", "which"],
+        [
+            [what, g.name, _count(g.share), _between(g.share), _listed(g.seeds)]
+            for what, g in groups
+        ],
+        numeric=frozenset({2}),
+        prose=frozenset({1, 4}),
+    )
+
+
+def _seed_table(found: Sweep) -> Table:
+    return Table(
+        "seeds",
+        "What each seed came to",
+        SEED_HEAD,
+        [_seed_row(seed) for seed in found.results],
+        "Staircase, heads and sub-tasks by `carryscope dissect`, wrong answers by `carryscope "
+        "risk` over all questions, agreement by `carryscope faithful`.",
+        numeric=frozenset({1, 2, 3, 4, 5}),
+        prose=frozenset({8}),
+    )
+
+
+SEED_HEAD = [
+    "seed",
+    "held-out loss",
+    "last 100 steps",
+    "wrong answers",
+    "answers as Algorithm 1's",
+    "errors as its",
+    "agrees best with",
+    "staircase",
+    "heads read",
+]
+
+
+def _seed_row(seed: SeedFinding) -> list[str]:
+    fit = seed.algorithm
+    return [
+        str(seed.seed),
+        f"{seed.held_out_loss.estimate:.4f}",
+        f"{seed.last_steps_loss:.4f}",
+        with_interval(seed.failure),
+        percent(fit.agreement.estimate),
+        percent(fit.errors_alike.estimate) if fit.errors_alike else "no errors",
+        fit.best or "none",
+        seed.staircase,
+        roles_text(seed),
+    ]
+
+
+def _heads(found: Sweep) -> Table:
+    return Table(
+        "heads",
+        "What each head reads and carries",
+        ["seed", "head", "reads", "attention there", "carries by itself"],
+        [
+            [
+                str(seed.seed),
+                f"L{head.layer}H{head.head}",
+                head.role or "no staircase",
+                f"{head.sharpness:.0%}",
+                carries_text(head),
+            ]
+            for seed in found.results
+            for head in seed.heads
+        ],
+        "Sub-tasks as tested by interchange; `state` is MC1 and MS9 together.",
+        numeric=frozenset({3}),
+        prose=frozenset({4}),
+    )
+
+
+def _method(found: Sweep) -> list[Part]:
+    model, training = found.recipe.model, found.recipe.training
+    assert training is not None
+    facts = {
+        "Recipe": f"{found.recipe.preset or 'its own'}{_changes(found)}; {training.steps:,} steps",
+        "Model": f"{model.digits} digits, {model.layers} layers, {model.heads} heads, d_model "
+        f"{model.d_model}, {model.format} format",
+        "Seeds": _listed(found.seeds),
+        "Version": f"carryscope {found.package_version}",
+        "Intervals": "95 %. Those of a seed are over questions; those of a share of seeds "
+        "(Wilson) and of a median (by order) are over seeds.",
+        "Thresholds": "those of the verdicts on a single run, which its own report explains.",
+    }
+    return [Facts(facts)]
+
+
+def _changes(found: Sweep) -> str:
+    """What is not as in the preset."""
+    recipe = found.recipe
+    if recipe.preset not in PRESETS:
+        return ""
+    assert recipe.training is not None
+    asked = run_config(str(recipe.preset), {"seed": recipe.training.seed})
+    changes = [text.split(",")[0] for text in differences(asked, recipe)]
+    return f" ({'; '.join(changes)})" if changes else ""
+
+
+def sweep_tables(found: Sweep) -> str:
+    """The summary and the table of seeds, in Markdown."""
+    held = [
+        [one.name, _count(one.holds), _between(one.holds)]
+        for one in found.properties
+        if one.holds.of
+    ]
+    spreads = [*found.numbers, *(one.wrong for one in found.depths)]
+    names = [s.name for s in found.numbers] + [f"wrong: {s.wrong.name}" for s in found.depths]
+    numbers = [
+        [name, _value(s.name, s.median), _range(s)] for name, s in zip(names, spreads, strict=True)
+    ]
+    failed = [[str(f.seed), str(f.tried), f.reason] for f in found.failures]
+    tables = [
+        _markdown(["holds", "seeds", "95 % interval"], held),
+        _markdown(["number", "median", "range over seeds"], numbers),
+        _markdown(SEED_HEAD, [_seed_row(seed) for seed in found.results]),
+        _markdown(["failed seed", "tried", "why"], failed),
+    ]
+    text = [f"# {headline(found)}", found.statement, *(table for table in tables if table)]
+    made = f"Made by carryscope {found.package_version}, {found.recipe.preset}{_changes(found)}."
+    return "\n\n".join([*text, made]) + "\n"
+
+
+def _markdown(head: list[str], rows: list[list[str]]) -> str:
+    """A table; nothing without rows. A bar in a cell would end it."""
+    if not rows:
+        return ""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in lines)
+
+
+def _value(name: str, value: float) -> str:
+    return f"{value:.4f}" if name in LOSSES else f"{value:.4%}"
+
+
+def _range(spread: Spread) -> str:
+    return f"{_value(spread.name, spread.least)} to {_value(spread.name, spread.most)}"
+
+
+def _count(share: Share) -> str:
+    return f"{share.count} of {share.of}"
+
+
+def _between(share: Share) -> str:
+    return f"{share.low:.0%} to {share.high:.0%}"
+
+
+def _listed(seeds: list[int]) -> str:
+    return ", ".join(map(str, seeds))
