@@ -2,9 +2,10 @@
 
 In: a model, and what was proved about it before. Out: a `Certificate`, at any moment.
 
-Boxes are gone through in rounds. Each round takes, row by row, the open boxes that hold at
-least some share of all questions, and splits them until they are decided or hold less; the
-next round goes ten times finer. Whatever is stopped between two tasks is sound.
+Boxes are gone through in rounds. Each round takes, row by row, the row of which most is open
+first, the open boxes that hold at least some share of all questions, and splits them until they
+are decided or hold less; the next round goes finer. Whatever is stopped between two tasks is
+sound.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ UNTIL = 0.99
 MINUTES = 60.0
 """Or after so long."""
 
-FINER = 10.0
+FINER = 4.0
 """By how much each round goes finer than the one before."""
 
 BLOCK = 128
@@ -127,7 +128,8 @@ class Search:
                 yield tasks
 
     def _tasks(self, small: float) -> Iterator[tuple[Task, Array]]:
-        for number, proof in enumerate(self.proofs):
+        for number in sorted(range(len(self.proofs)), key=lambda row: -self._open[row]):
+            proof = self.proofs[number]
             at = proof.open_boxes(small)
             query = proof.space.queries(proof.space.digits(proof.boxes[at]))
             for token in np.unique(query):
