@@ -32,6 +32,14 @@ COMMANDS = {
         "explorer:explorer",
         "Write a page in which a model can be asked and taken apart.",
     ),
+    "reproduce": (
+        "reproduce:reproduce",
+        "Reproduce the paper: all its models, and each of its claims beside what is measured.",
+    ),
+    "sweep": (
+        "sweep:sweep",
+        "Train and study many seeds side by side: is the algorithm the same?",
+    ),
     "presets": ("train:presets", "List the training recipes."),
     "sites": ("exchange:sites", "List the places in a model that can be read or changed."),
     "import": ("exchange:import_", "Make a run from a TransformerLens state dict."),

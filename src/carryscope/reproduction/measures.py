@@ -14,6 +14,7 @@ from carryscope.reproduction import (
     measures_heads,
     measures_learning,
     measures_rows,
+    measures_studies,
     measures_training,
 )
 from carryscope.reproduction.claims import (
@@ -25,6 +26,8 @@ from carryscope.reproduction.claims import (
     load_claims,
 )
 from carryscope.reproduction.measures_reading import Measure, NotMeasured, Studies, Study
+from carryscope.reproduction.mlp_study_finding import MlpStudy
+from carryscope.reproduction.sweep_finding import Sweep
 from carryscope.runs import Run
 from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import differences
@@ -73,8 +76,8 @@ MEASURES: Mapping[str, Measure] = {
         measures_algorithm.sixty_keys,
         measures_algorithm.explains_everything,
         measures_algorithm.same_algorithm,
-        measures_algorithm.same_across_seeds,
-        measures_algorithm.mlp_study,
+        measures_studies.same_across_seeds,
+        measures_studies.mlp_study,
         measures_algorithm.printed_algorithm_adds,
         measures_algorithm.no_cascade_at_digit_4,
         measures_algorithm.predictable_shares,
@@ -83,9 +86,12 @@ MEASURES: Mapping[str, Measure] = {
 """How each claim is measured, by the name in the claims file."""
 
 
-def judge_claims(runs: Mapping[str, Run]) -> list[Judged]:
-    """Every claim of the paper, judged by what stands in the runs."""
-    return judge({name: study_of(name, run) for name, run in runs.items()})
+def judge_claims(
+    runs: Mapping[str, Run], *, mlp: MlpStudy | None = None, sweep: Sweep | None = None
+) -> list[Judged]:
+    """Every claim of the paper, judged by what stands in the runs and studies."""
+    studies = {name: study_of(name, run) for name, run in runs.items()}
+    return judge(studies, mlp=mlp, sweep=sweep)
 
 
 def study_of(name: str, run: Run) -> Study:
@@ -94,16 +100,24 @@ def study_of(name: str, run: Run) -> Study:
     return Study(name, run.shelf(), run.metrics if trained else tuple)
 
 
-def judge(studies: Mapping[str, Study]) -> list[Judged]:
+def judge(
+    studies: Mapping[str, Study], *, mlp: MlpStudy | None = None, sweep: Sweep | None = None
+) -> list[Judged]:
     """Every claim, judged by these studies."""
-    return [judge_one(claim, studies) for claim in load_claims()]
+    return [judge_one(claim, studies, mlp=mlp, sweep=sweep) for claim in load_claims()]
 
 
-def judge_one(claim: Claim, studies: Mapping[str, Study]) -> Judged:
+def judge_one(
+    claim: Claim,
+    studies: Mapping[str, Study],
+    *,
+    mlp: MlpStudy | None = None,
+    sweep: Sweep | None = None,
+) -> Judged:
     """One claim, judged by these studies, or why it cannot be."""
     behind = [_behind(studies[name]) for name in _names(claim, studies)]
     try:
-        checks = MEASURES[claim.measure](claim, Studies(studies))
+        checks = MEASURES[claim.measure](claim, Studies(studies, mlp=mlp, sweep=sweep))
     except NotMeasured as missing:
         return Judged(
             claim=claim,
@@ -117,15 +131,8 @@ def judge_one(claim: Claim, studies: Mapping[str, Study]) -> Judged:
 
 
 def _names(claim: Claim, studies: Mapping[str, Study]) -> list[str]:
-    """The runs of a claim that there are; a name that ends in * stands for many."""
-    return [
-        name
-        for name in studies
-        if any(
-            name == wanted or (wanted.endswith("*") and name.startswith(wanted[:-1]))
-            for wanted in claim.runs
-        )
-    ]
+    """The runs of a claim that there are."""
+    return [name for name in studies if name in claim.runs]
 
 
 def _behind(study: Study) -> RunBehind:

@@ -18,7 +18,6 @@ from carryscope.reproduction.claims import Check, Claim, Number
 from carryscope.reproduction.measures_attention import ROLES
 from carryscope.reproduction.measures_carries import wrong_at_depth
 from carryscope.reproduction.measures_reading import (
-    NotMeasured,
     Studies,
     Study,
     count,
@@ -33,9 +32,6 @@ from carryscope.verification.risk_verdict import UNSAFE
 
 KEYS = 60
 """2 x 3 x 10."""
-
-SEEDS = "paper-5-seed-"
-"""How the runs of a sweep over seeds are named."""
 
 
 def sixty_keys(claim: Claim, studies: Studies) -> list[Check]:
@@ -169,31 +165,6 @@ def _roles(study: Study) -> Number:
 def _named(study: Study, number: Number) -> Number:
     """A number of two runs that stand side by side."""
     return msgspec.structs.replace(number, what=f"{study.name} {number.what}")
-
-
-def same_across_seeds(claim: Claim, studies: Studies) -> list[Check]:
-    """Every seed reads the three columns, a head each."""
-    seeds = studies.named(SEEDS)
-    if len(seeds) < 2:
-        raise NotMeasured(
-            "there are no runs with other seeds",
-            "carryscope sweep --preset paper-5 --seeds 0..15 --out results/seeds",
-        )
-    steps = Share.measured(sum(map(_steps_as_told, seeds)), len(seeds))
-    number = share("seeds that do", None, steps, of_what="seeds")
-    return [
-        Check(
-            what="in most seeds heads read each of the three columns",
-            holds=steps.low > 0.5,
-            numbers=[number],
-        ),
-        Check(what="they do in every seed", holds=steps.count == steps.of, numbers=[number]),
-    ]
-
-
-def mlp_study(claim: Claim, studies: Studies) -> list[Check]:
-    """Models without an MLP, or with one retrained: not wired yet."""
-    raise NotMeasured("the study of the MLP was not run", "carryscope reproduce --only mlp-study")
 
 
 def printed_algorithm_adds(claim: Claim, studies: Studies) -> list[Check]:

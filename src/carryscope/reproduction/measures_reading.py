@@ -23,6 +23,8 @@ from carryscope.evidence import Mean, Share
 from carryscope.report.paper import paper_values
 from carryscope.report.shelf import Shelf
 from carryscope.reproduction.claims import Check, Claim, Number
+from carryscope.reproduction.mlp_study_finding import MlpStudy
+from carryscope.reproduction.sweep_finding import Sweep
 from carryscope.task.columns import QuestionClass
 from carryscope.task.tokens import Format
 from carryscope.training.losses import StepRecord
@@ -138,10 +140,16 @@ class Study:
 
 
 class Studies:
-    """The runs that there are, by name."""
+    """The runs that there are, by name, and what was studied besides."""
 
-    def __init__(self, studies: Mapping[str, Study]) -> None:
-        self._studies = studies
+    def __init__(
+        self,
+        studies: Mapping[str, Study],
+        *,
+        mlp: MlpStudy | None = None,
+        sweep: Sweep | None = None,
+    ) -> None:
+        self._studies, self.mlp, self.sweep = studies, mlp, sweep
 
     def __getitem__(self, name: str) -> Study:
         if name not in self._studies:
@@ -151,10 +159,6 @@ class Studies:
     def of(self, claim: Claim) -> list[Study]:
         """The runs that a claim is about; all of them, or it is not measured."""
         return [self[name] for name in claim.runs]
-
-    def named(self, beginning: str) -> list[Study]:
-        """The runs whose names begin so, such as the seeds of a sweep."""
-        return [study for name, study in self._studies.items() if name.startswith(beginning)]
 
 
 Measure = Callable[[Claim, Studies], list[Check]]

@@ -1,0 +1,95 @@
+"""Claims that one run cannot settle: many seeds, and models without an MLP or with a new one.
+
+In: a sweep over seeds, the study of the MLP. Out: checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from carryscope.evidence import Share
+from carryscope.reproduction.claims import Check, Claim, Number
+from carryscope.reproduction.measures_reading import NotMeasured, Studies, reproduce, share
+from carryscope.reproduction.mlp_study_finding import (
+    AS_GOOD,
+    BASE,
+    FRESH_MLP,
+    NO_MLP,
+    UNTRAINED_ATTENTION,
+    Subject,
+)
+from carryscope.reproduction.seeds import SeedFinding
+
+SWEEP = "carryscope sweep --preset paper-5 --seeds 0..15 --out runs/reproduce/seeds"
+"""The command by which the seeds are made."""
+
+READ = (0, 1, 2)
+"""The columns that Algorithm 1 reads for a digit, counted downwards from its own."""
+
+
+def same_across_seeds(claim: Claim, studies: Studies) -> list[Check]:
+    """Every seed reads the three columns, carries all sub-tasks, and fails alike."""
+    if studies.sweep is None or len(studies.sweep.results) < 2:
+        raise NotMeasured("there is no sweep over seeds", SWEEP)
+    seeds = studies.sweep.results
+    known = {found.name: found.holds for found in studies.sweep.properties}
+    asked = {
+        "heads read each of the three columns": _share(seeds),
+        "every sub-task of Algorithm 1 is carried": known[
+            "every sub-task of Algorithm 1 is carried"
+        ],
+        "cascades fail": known["cascades fail"],
+    }
+    checks = []
+    for what, found in asked.items():
+        number = share(f"seeds in which {what}", None, found, of_what="seeds")
+        most, all_ = found.low > 0.5, found.count == found.of
+        checks.append(Check(what=f"in most seeds {what}", holds=most, numbers=[number]))
+        checks.append(Check(what=f"in every seed {what}", holds=all_, numbers=[number]))
+    return checks
+
+
+def _share(seeds: Sequence[SeedFinding]) -> Share:
+    """The seeds in which some head reads each of the columns."""
+    reading = [{head.offset for head in s.heads if head.role is not None} for s in seeds]
+    return Share.measured(sum(set(READ) <= found for found in reading), len(seeds))
+
+
+def mlp_study(claim: Claim, studies: Studies) -> list[Check]:
+    """Without an MLP it does not add; on trained attention a new MLP learns to, again."""
+    if studies.mlp is None:
+        raise NotMeasured("the study of the MLP was not run", reproduce("mlp-study"))
+    found = {subject.name: subject for subject in studies.mlp.subjects}
+    base, without = found[BASE], found[NO_MLP]
+    fresh, control = found[FRESH_MLP], found[UNTRAINED_ATTENTION]
+    return [
+        Check(
+            what=f"without an MLP the loss is more than {AS_GOOD} times as high",
+            holds=without.held_out_loss.low > AS_GOOD * base.held_out_loss.high,
+            numbers=[_loss(base), _loss(without)],
+            role="core",
+        ),
+        Check(
+            what="a new MLP on the trained attention comes as low as the first",
+            holds=fresh.held_out_loss.high < AS_GOOD * base.held_out_loss.high,
+            numbers=[_loss(base), _loss(fresh)],
+        ),
+        Check(
+            what="on untrained attention it does not",
+            holds=control.held_out_loss.low > AS_GOOD * base.held_out_loss.high,
+            numbers=[_loss(base), _loss(control)],
+        ),
+    ]
+
+
+def _loss(subject: Subject) -> Number:
+    loss = subject.held_out_loss
+    return Number(
+        what=f"held-out loss, {subject.name}",
+        run=subject.name,
+        kind="loss",
+        estimate=loss.estimate,
+        low=loss.low,
+        high=loss.high,
+        of=loss.of,
+    )

@@ -1,0 +1,136 @@
+"""What a reproduction consists of, what of it is there, and how long the rest will take.
+
+In: names of models, and the directory of their runs. Out: a `Plan`. Minutes of training come from
+a few steps made on the spot; those of the other stages from the number of digits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from carryscope.dissection.findings import DISSECTION_FILE
+from carryscope.errors import CallError
+from carryscope.model.process import keep_freed_memory, use_threads
+from carryscope.report.page.page import REPORT_FILE
+from carryscope.reproduction.mlp_study import STUDY_FILE
+from carryscope.reproduction.mlp_study_variants import VARIANTS
+from carryscope.training.config import RunConfig
+from carryscope.training.presets import preset, run_config
+from carryscope.training.summary import FINDING_FILE
+from carryscope.training.trainer import Trainer
+from carryscope.verification.faithfulness import FAITHFULNESS_FILE
+from carryscope.verification.risk import RISK_FILE
+
+MODELS = (
+    "paper-5",
+    "paper-5-heads-2",
+    "paper-5-heads-4",
+    "paper-10",
+    "paper-15",
+    "reuse-5",
+    "paper-5-long",
+)
+"""The models of the paper, each a preset and a run of the same name."""
+
+MLP_STUDY = "mlp-study"
+"""The study of the MLP, of the first model; it stands beside the models."""
+
+SEEDS = "seeds"
+"""Where a sweep over seeds stands among the runs, if one was made: it is judged with them."""
+
+STAGES = {
+    "train": FINDING_FILE,
+    "dissect": DISSECTION_FILE,
+    "risk": RISK_FILE,
+    "faithful": FAITHFULNESS_FILE,
+    "report": Path(REPORT_FILE),
+}
+"""What each model goes through, and the file by which one sees that it has."""
+
+QUICK = 10
+"""A quick reproduction makes one step in so many: to see that all of it works."""
+
+WARMING_UP, TIMED = 3, 7
+"""Steps made, and steps timed, to tell how long a training will take."""
+
+SECONDS_PER_DIGIT = 25.0
+"""About what dissect, risk, faithful and report take together, for each digit of the questions."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One model, or the study of the MLP: what is left to do."""
+
+    name: str
+    about: str
+    left: tuple[str, ...]
+    """Stages that are not done yet."""
+    minutes: float
+
+
+def chosen(only: str | None) -> list[str]:
+    """The names in a list with commas, in the order of the plan; all of them without one."""
+    known = [*MODELS, MLP_STUDY]
+    if only is None:
+        return known
+    wanted = [name.strip() for name in only.split(",")]
+    for name in wanted:
+        if name not in known:
+            raise CallError(f"only must name some of {', '.join(known)}. Got '{name}'.")
+    return [name for name in known if name in wanted]
+
+
+def recipe(name: str, *, quick: bool) -> RunConfig:
+    """How a model is trained."""
+    config = run_config(name, {})
+    assert config.training is not None
+    steps = -(-config.training.steps // QUICK)
+    return run_config(name, {"steps": steps}) if quick else config
+
+
+def plan(
+    names: Sequence[str], runs: Path, *, quick: bool, threads: int | None = None
+) -> list[Planned]:
+    """What is left of a reproduction, with the minutes that it will take."""
+    keep_freed_memory()
+    use_threads(threads)
+    return [
+        _study(runs, quick=quick) if name == MLP_STUDY else _model(name, runs, quick=quick)
+        for name in names
+    ]
+
+
+def _model(name: str, runs: Path, *, quick: bool) -> Planned:
+    left = [stage for stage, file in STAGES.items() if not (runs / name / file).exists()]
+    config, seconds = recipe(name, quick=quick), 0.0
+    if "train" in left:
+        seconds += _training_seconds(config)
+    seconds += SECONDS_PER_DIGIT * config.model.digits * len(set(left) - {"train"}) / 4
+    return Planned(name, preset(name).about, tuple(left), seconds / 60)
+
+
+def _study(runs: Path, *, quick: bool) -> Planned:
+    left = [v.name for v in VARIANTS if not (runs / MLP_STUDY / v.name / FINDING_FILE).exists()]
+    seconds = len(left) * _training_seconds(recipe(MODELS[0], quick=quick)) if left else 0.0
+    if not left and not (runs / MLP_STUDY / STUDY_FILE).exists():
+        left = ["exam"]
+    return Planned(
+        MLP_STUDY,
+        "The first model without its MLP, and with parts of it learnt again.",
+        tuple(left),
+        seconds / 60,
+    )
+
+
+def _training_seconds(config: RunConfig) -> float:
+    """How long a training takes from the start, by a few of its steps."""
+    trainer = Trainer(config)
+    for _ in range(WARMING_UP):
+        trainer.advance()
+    began = time.perf_counter()
+    for _ in range(TIMED):
+        trainer.advance()
+    return trainer.recipe.steps * (time.perf_counter() - began) / TIMED
