@@ -25,7 +25,7 @@ PEER = Path(".venv-tl/bin/python")
 MODELS = Path("runs/bench")
 """Where the models for other numbers of digits are kept."""
 
-Part = Literal["training", "dissection", "risk", "certificate"]
+Part = Literal["training", "dissection", "risk", "certificate", "sweep"]
 
 
 def bench(
@@ -48,7 +48,7 @@ def bench(
     Parameters
     ----------
     only
-        Measure only training, dissection, risk or certificate.
+        Measure only training, dissection, risk, certificate or sweep.
     peer
         A Python that has TransformerLens 2.x.
     seeds
@@ -78,6 +78,8 @@ def bench(
         rows += _measure_risk()
     if only in (None, "certificate"):
         rows += _measure_certificate(models, rounds, out)
+    if only in (None, "sweep"):
+        rows += _measure_sweep()
     if json:
         print_json(rows)
     else:
@@ -162,6 +164,13 @@ def _measure_certificate(models: Path, rounds: int, out: Path | None) -> list[Me
     if out is not None:
         log.print(f"Figure: {boxes_by_digits(found).save(out)}", markup=False, soft_wrap=True)
     return rows + certificate.box_rows(found)
+
+
+def _measure_sweep() -> list[Measure]:
+    from carryscope.benchmark.sweep import TURNS, sweep_rows
+
+    with _parts("seeds side by side", 2 * TURNS) as advance:
+        return sweep_rows(on_turn=lambda: advance(""))
 
 
 @contextmanager
