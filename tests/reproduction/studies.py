@@ -14,9 +14,9 @@ from carryscope.model.files import weights_hash
 from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.report.shelf import Shelf
-from carryscope.reproduction.claims import load_claims
-from carryscope.reproduction.measures import judge_one, study_of
-from carryscope.reproduction.measures_reading import Study
+from carryscope.reproduction.claims.claims import load_claims
+from carryscope.reproduction.claims.judging import judge_one, study_of
+from carryscope.reproduction.claims.reading import Study
 from carryscope.task.questions import Questions
 from carryscope.training.config import RunConfig
 from carryscope.verification.faithfulness import faithful

@@ -8,7 +8,7 @@ from reproduction.studies import shipped
 
 import carryscope
 from carryscope.report.paper import paper_values
-from carryscope.reproduction.claims import (
+from carryscope.reproduction.claims.claims import (
     Check,
     Claim,
     Number,
@@ -17,14 +17,14 @@ from carryscope.reproduction.claims import (
     load_claims,
     verdict_of,
 )
-from carryscope.reproduction.claims_page import (
+from carryscope.reproduction.claims.judging import MEASURES, judge, judge_claims
+from carryscope.reproduction.claims.page import (
     claims_markdown,
     claims_result,
     read_claims,
     write_claims,
 )
-from carryscope.reproduction.claims_tables import TABLES, write_tables
-from carryscope.reproduction.measures import MEASURES, judge, judge_claims
+from carryscope.reproduction.claims.tables import TABLES, write_tables
 from carryscope.training.presets import PRESETS
 
 PAPER = Path(__file__).parents[3] / "shared" / "paper.tex"

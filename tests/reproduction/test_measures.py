@@ -12,10 +12,10 @@ import pytest
 from reproduction.studies import adder, altered, shipped, untrained, verdict, verdicts
 
 from carryscope.evidence import Mean, Share
-from carryscope.reproduction.claims import load_claims
-from carryscope.reproduction.measures_attention import packing
-from carryscope.reproduction.measures_carries import wrong_at_depth
-from carryscope.reproduction.measures_reading import at_least, at_most
+from carryscope.reproduction.claims.attention import packing
+from carryscope.reproduction.claims.carries import wrong_at_depth
+from carryscope.reproduction.claims.claims import load_claims
+from carryscope.reproduction.claims.reading import at_least, at_most
 from carryscope.task.columns import QuestionClass
 from carryscope.verification.estimate import Rate
 

@@ -20,12 +20,18 @@ from report.page.shelves import HOSTILE, Seen, made_hostile, replaced
 import carryscope
 from carryscope.benchmark.sweep import throughput
 from carryscope.errors import CallError, WorkError
-from carryscope.reproduction import pool
-from carryscope.reproduction.pool import Crew, LocalProcesses, at_work, shared_out, work_through
-from carryscope.reproduction.seeds import SeedFinding, by_depth, seed_finding
-from carryscope.reproduction.sweep import sweep
-from carryscope.reproduction.sweep_finding import SeedFailure, Spread, Sweep, summarised
-from carryscope.reproduction.sweep_page import sweep_page, sweep_tables
+from carryscope.reproduction.sweep import pool
+from carryscope.reproduction.sweep.finding import SeedFailure, Spread, Sweep, summarised
+from carryscope.reproduction.sweep.page import sweep_page, sweep_tables
+from carryscope.reproduction.sweep.pool import (
+    Crew,
+    LocalProcesses,
+    at_work,
+    shared_out,
+    work_through,
+)
+from carryscope.reproduction.sweep.seeds import SeedFinding, by_depth, seed_finding
+from carryscope.reproduction.sweep.sweep import sweep
 from carryscope.storage import only_writer, read_json, write_json
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import Stopped
@@ -136,7 +142,7 @@ def test_a_worker_has_as_many_threads_as_it_is_given_and_ignores_ctrl_c() -> Non
 
 def test_local_workers_do_not_outlive_a_driver_that_is_killed() -> None:
     code = (
-        "import os, time; from carryscope.reproduction.pool import LocalProcesses\n"
+        "import os, time; from carryscope.reproduction.sweep.pool import LocalProcesses\n"
         "if __name__ == '__main__':\n"
         "    executor = LocalProcesses(1, 1)\n"
         "    print(executor.submit(os.getpid).result(), flush=True)\n"

@@ -62,7 +62,7 @@ def reproduce(
     json
         Print the judged claims as JSON.
     """
-    from carryscope.reproduction.claims_page import claims_result
+    from carryscope.reproduction.claims.page import claims_result
     from carryscope.reproduction.plan import MLP_STUDY, chosen, plan
     from carryscope.reproduction.results import write_results
 

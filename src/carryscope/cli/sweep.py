@@ -27,8 +27,8 @@ from carryscope.errors import CallError, WorkError
 from carryscope.training.presets import DEFAULT_PRESET, run_config
 
 if TYPE_CHECKING:
-    from carryscope.reproduction.sweep import Progress as Reached
-    from carryscope.reproduction.sweep_finding import Sweep
+    from carryscope.reproduction.sweep.finding import Sweep
+    from carryscope.reproduction.sweep.sweep import Progress as Reached
     from carryscope.training.config import RunConfig
 
 MOST_SEEDS = 10_000
@@ -134,7 +134,7 @@ def sweep_with_progress(
     cluster: str | None,
 ) -> Sweep:
     """Sweep with a bar; Ctrl-C keeps all there is and says how to go on."""
-    from carryscope.reproduction.sweep import sweep as sweep_seeds
+    from carryscope.reproduction.sweep.sweep import sweep as sweep_seeds
     from carryscope.training.loop import Stopped
 
     again = f"{program()} {shlex.join(sys.argv[1:])}"
@@ -204,7 +204,7 @@ class SweepProgress:
 
 def show_sweep(found: Sweep, directory: Path) -> None:
     """What the seeds come to, for a person."""
-    from carryscope.reproduction.sweep_page import PAGE_FILE
+    from carryscope.reproduction.sweep.page import PAGE_FILE
 
     table = Table(title="In how many seeds it holds", box=SIMPLE_HEAD, title_justify="left")
     for name in ("", "seeds", "95 % interval"):

@@ -21,16 +21,16 @@ from pathlib import Path
 from carryscope.errors import CallError
 from carryscope.model.files import CONFIG_FILE
 from carryscope.report.catalogue import figure
-from carryscope.reproduction.claims import Judged
-from carryscope.reproduction.claims_page import claims_result, write_claims
-from carryscope.reproduction.claims_tables import write_tables
-from carryscope.reproduction.measures import judge_claims
+from carryscope.reproduction.claims.claims import Judged
+from carryscope.reproduction.claims.judging import judge_claims
+from carryscope.reproduction.claims.page import claims_result, write_claims
+from carryscope.reproduction.claims.tables import write_tables
 from carryscope.reproduction.mlp_study import STUDY_FILE
 from carryscope.reproduction.mlp_study_figures import abilities, relearning
 from carryscope.reproduction.mlp_study_finding import MlpStudy
 from carryscope.reproduction.mlp_study_table import study_page
 from carryscope.reproduction.plan import MLP_STUDY, MODELS, QUICK, SEEDS
-from carryscope.reproduction.sweep_finding import SWEEP_FILE, Sweep
+from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
 from carryscope.runs import Run
 from carryscope.storage import read_json, write_bytes, write_json
 from carryscope.version import __version__

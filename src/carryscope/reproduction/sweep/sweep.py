@@ -16,10 +16,10 @@ import msgspec
 
 from carryscope.errors import CallError
 from carryscope.model.files import CONFIG_FILE
-from carryscope.reproduction.pool import Outcome, at_work, shared_out, work_through
-from carryscope.reproduction.seeds import SeedFinding, study_seed
-from carryscope.reproduction.sweep_finding import SWEEP_FILE, SeedFailure, Sweep, summarised
-from carryscope.reproduction.sweep_page import write_pages
+from carryscope.reproduction.sweep.finding import SWEEP_FILE, SeedFailure, Sweep, summarised
+from carryscope.reproduction.sweep.page import write_pages
+from carryscope.reproduction.sweep.pool import Outcome, at_work, shared_out, work_through
+from carryscope.reproduction.sweep.seeds import SeedFinding, study_seed
 from carryscope.storage import only_writer, read_json, write_bytes, write_json
 from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import RunConfig, differences

@@ -11,8 +11,8 @@ from typing import Literal
 from carryscope.dissection.first_digits import Rule
 from carryscope.dissection.rows import PAPER_THRESHOLD
 from carryscope.evidence import Share
-from carryscope.reproduction.claims import Check, Claim, Number
-from carryscope.reproduction.measures_reading import (
+from carryscope.reproduction.claims.claims import Check, Claim, Number
+from carryscope.reproduction.claims.reading import (
     NotMeasured,
     Studies,
     Study,

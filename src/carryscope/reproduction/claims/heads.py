@@ -13,8 +13,8 @@ from carryscope.dissection.nodes import NodeEffect
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.dissection.rows import PAPER_THRESHOLD
 from carryscope.evidence import Mean, Share
-from carryscope.reproduction.claims import Check, Claim, Number
-from carryscope.reproduction.measures_reading import (
+from carryscope.reproduction.claims.claims import Check, Claim, Number
+from carryscope.reproduction.claims.reading import (
     Studies,
     Study,
     at_least,

@@ -12,9 +12,9 @@ import numpy as np
 
 from carryscope.dissection.attention import READS, AttentionFinding, HeadRole, column_shares
 from carryscope.evidence import Share
-from carryscope.reproduction.claims import Check, Claim, Number
-from carryscope.reproduction.measures_heads import adds, rises
-from carryscope.reproduction.measures_reading import Studies, Study, count, share
+from carryscope.reproduction.claims.claims import Check, Claim, Number
+from carryscope.reproduction.claims.heads import adds, rises
+from carryscope.reproduction.claims.reading import Studies, Study, count, share
 from carryscope.task.tokens import Format
 
 ROLES = ("own column", "one below", "two below")

@@ -28,15 +28,15 @@ from carryscope.report.page.parts import (
 )
 from carryscope.report.page.words import percent, with_interval
 from carryscope.report.policy import content_policy
-from carryscope.reproduction import sweep_figures
-from carryscope.reproduction.seeds import SeedFinding
-from carryscope.reproduction.sweep_finding import (
+from carryscope.reproduction.sweep import figures
+from carryscope.reproduction.sweep.finding import (
     Spread,
     Sweep,
     carries_text,
     roles_text,
 )
-from carryscope.reproduction.sweep_properties import LOSSES
+from carryscope.reproduction.sweep.properties import LOSSES
+from carryscope.reproduction.sweep.seeds import SeedFinding
 from carryscope.storage import write_bytes
 from carryscope.training.config import differences
 from carryscope.training.presets import PRESETS, run_config
@@ -44,7 +44,7 @@ from carryscope.training.presets import PRESETS, run_config
 PAGE_FILE, TABLES_FILE = Path("sweep.html"), Path("sweep.md")
 
 _REPORT = resources.files("carryscope.report.page") / "browser"
-_OWN = resources.files("carryscope.reproduction") / "browser"
+_OWN = resources.files("carryscope.reproduction.sweep") / "browser"
 
 
 def write_pages(found: Sweep, directory: Path) -> None:
@@ -90,9 +90,9 @@ def sections(found: Sweep) -> list[Section]:
     made = [Section("answer", "What the seeds have in common", "Answer", _answer(found))]
     if found.results:
         pictures = {
-            "staircases": ("How they add", sweep_figures.staircases),
-            "numbers": ("How well they add", sweep_figures.strips),
-            "failures": ("Where they fail", sweep_figures.failures),
+            "staircases": ("How they add", figures.staircases),
+            "numbers": ("How well they add", figures.strips),
+            "failures": ("Where they fail", figures.failures),
         }
         made += [
             Section(name, title, title, [Picture(name, {"": draw(found)})])
@@ -109,7 +109,7 @@ def _answer(found: Sweep) -> list[Part]:
             Number(_value(s.name, s.median), f"{s.name}, median", _range(s)) for s in found.numbers
         ]
         parts = [Numbers(numbers[:4]), *parts]
-        parts.append(Picture("properties", {"": sweep_figures.properties(found)}))
+        parts.append(Picture("properties", {"": figures.properties(found)}))
         parts.append(_group_table(found))
     parts += [
         Note(f"Seed {one.seed} failed {one.tried} times: {one.reason}", "Failed")

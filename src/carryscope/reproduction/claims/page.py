@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from carryscope.report.paper import paper_values
-from carryscope.reproduction.claims import Check, Judged, Number, RunBehind, Verdict
+from carryscope.reproduction.claims.claims import Check, Judged, Number, RunBehind, Verdict
 from carryscope.storage import read_json, write_bytes, write_json
 from carryscope.version import __version__
 

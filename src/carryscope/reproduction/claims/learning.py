@@ -11,8 +11,8 @@ from statistics import stdev
 
 from carryscope.dissection.story import DigitStory, PairStory
 from carryscope.evidence import Mean
-from carryscope.reproduction.claims import Check, Claim, Number
-from carryscope.reproduction.measures_reading import (
+from carryscope.reproduction.claims.claims import Check, Claim, Number
+from carryscope.reproduction.claims.reading import (
     Studies,
     Study,
     loss,

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from carryscope.dissection.rows import NOISE, PAPER_THRESHOLD, RowEffect, RowsFinding
 from carryscope.evidence import Share
-from carryscope.reproduction.claims import Check, Claim, Number
-from carryscope.reproduction.measures_reading import Studies, Study, count, loss, share
+from carryscope.reproduction.claims.claims import Check, Claim, Number
+from carryscope.reproduction.claims.reading import Studies, Study, count, loss, share
 from carryscope.task.tokens import Format
 
 SIX_TIMES = 6

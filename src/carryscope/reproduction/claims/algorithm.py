@@ -14,10 +14,10 @@ import msgspec
 
 from carryscope.dissection.keys import SURE
 from carryscope.evidence import Share
-from carryscope.reproduction.claims import Check, Claim, Number
-from carryscope.reproduction.measures_attention import ROLES
-from carryscope.reproduction.measures_carries import wrong_at_depth
-from carryscope.reproduction.measures_reading import (
+from carryscope.reproduction.claims.attention import ROLES
+from carryscope.reproduction.claims.carries import wrong_at_depth
+from carryscope.reproduction.claims.claims import Check, Claim, Number
+from carryscope.reproduction.claims.reading import (
     Studies,
     Study,
     count,

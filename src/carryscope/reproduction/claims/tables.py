@@ -14,7 +14,7 @@ from carryscope.report.page.parts import Note, Section, Table
 from carryscope.report.page.training import training_section
 from carryscope.report.page.words import loss, paper_cell
 from carryscope.report.shelf import Shelf
-from carryscope.reproduction.claims_page import as_text, table
+from carryscope.reproduction.claims.page import as_text, table
 from carryscope.runs import Run
 from carryscope.storage import write_bytes
 from carryscope.training.summary import LAST_STEPS

@@ -16,8 +16,8 @@ import msgspec
 
 from carryscope.dissection.attention import role_name
 from carryscope.evidence import Share
-from carryscope.reproduction.seeds import SeedFinding, SeedHead
-from carryscope.reproduction.sweep_properties import NUMBERS, PROPERTIES, Ask
+from carryscope.reproduction.sweep.properties import NUMBERS, PROPERTIES, Ask
+from carryscope.reproduction.sweep.seeds import SeedFinding, SeedHead
 from carryscope.training.config import RunConfig
 from carryscope.version import __version__
 

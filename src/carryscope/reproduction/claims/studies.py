@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from carryscope.evidence import Share
-from carryscope.reproduction.claims import Check, Claim, Number
-from carryscope.reproduction.measures_reading import NotMeasured, Studies, reproduce, share
+from carryscope.reproduction.claims.claims import Check, Claim, Number
+from carryscope.reproduction.claims.reading import NotMeasured, Studies, reproduce, share
 from carryscope.reproduction.mlp_study_finding import (
     AS_GOOD,
     BASE,
@@ -18,7 +18,7 @@ from carryscope.reproduction.mlp_study_finding import (
     UNTRAINED_ATTENTION,
     Subject,
 )
-from carryscope.reproduction.seeds import SeedFinding
+from carryscope.reproduction.sweep.seeds import SeedFinding
 
 SWEEP = "carryscope sweep --preset paper-5 --seeds 0..15 --out runs/reproduce/seeds"
 """The command by which the seeds are made."""

@@ -25,9 +25,9 @@ from carryscope.report.drawing import (
 )
 from carryscope.report.figure import AnyChart, Figure
 from carryscope.report.hover import TIP
-from carryscope.reproduction.seeds import SeedFinding
-from carryscope.reproduction.sweep_finding import Spread, Sweep, depth_text
-from carryscope.reproduction.sweep_properties import LOSSES, NUMBERS
+from carryscope.reproduction.sweep.finding import Spread, Sweep, depth_text
+from carryscope.reproduction.sweep.properties import LOSSES, NUMBERS
+from carryscope.reproduction.sweep.seeds import SeedFinding
 
 ACROSS = 660
 """Width that the panels share, in pixels."""

@@ -12,8 +12,8 @@ from itertools import pairwise
 from statistics import stdev
 
 from carryscope.evidence import Mean
-from carryscope.reproduction.claims import Check, Claim, Number
-from carryscope.reproduction.measures_reading import (
+from carryscope.reproduction.claims.claims import Check, Claim, Number
+from carryscope.reproduction.claims.reading import (
     Studies,
     Study,
     at_least,
