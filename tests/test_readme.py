@@ -6,6 +6,7 @@ cannot. What `make study` does is tested as `carryscope study`.
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from carryscope import load
+from carryscope.cli.main import run as carryscope
 from carryscope.runs import SHIPPED
 
 ROOT = Path(__file__).parents[1]
@@ -25,10 +27,9 @@ MAKE = [line for line in COMMANDS if line.startswith("make ")]
 
 
 def carryscope_commands() -> list[list[str]]:
-    import shlex
-
+    """What is given to carryscope, word by word."""
     called = [shlex.split(line) for line in COMMANDS if "carryscope" in line.split()[0]]
-    return [[sys.executable, "-m", "carryscope", *words[1:]] for words in called]
+    return [words[1:] for words in called]
 
 
 def run(command: list[str], where: Path) -> str:
@@ -49,9 +50,11 @@ def test_make_knows_the_targets(line):
     assert {"make study": "carryscope study", "make test": "pytest"}[line] in planned
 
 
-def test_the_commands_run_one_after_the_other(tmp_path):
-    for command in carryscope_commands():
-        assert run(command, tmp_path)
+def test_the_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for words in carryscope_commands():
+        assert carryscope(words) == 0, capsys.readouterr().err
+        assert capsys.readouterr().out, f"{words[0]} prints something"
 
 
 @pytest.mark.parametrize("code", PYTHON)

@@ -1,3 +1,4 @@
+import subprocess
 import sys
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import pytest
 import torch
 
 from carryscope.benchmark.dissection import untrained
-from carryscope.benchmark.speed import high_water_mark, in_turns, peer_process
+from carryscope.benchmark.speed import in_turns, peer_process
 from carryscope.errors import WorkError
 from carryscope.model.config import ModelConfig
 
@@ -44,9 +45,12 @@ def test_turns_alternate_and_the_first_is_not_counted():
 
 
 def test_the_high_water_mark_stays_when_memory_is_freed():
-    before = high_water_mark()
-    torch.ones(100_000_000)
-    assert before < high_water_mark()
+    code = (
+        "import torch; from carryscope.benchmark.speed import high_water_mark as mark; "
+        "before = mark(); torch.ones(100_000_000); print(before < mark())"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "True\n"
 
 
 def test_the_untrained_model_is_not_the_control_of_its_own_dissection():

@@ -11,11 +11,23 @@ import numpy as np
 import pytest
 from reproduction.studies import adder, altered, shipped, untrained, verdict, verdicts
 
+from carryscope import load
 from carryscope.evidence import Mean, Share
 from carryscope.reproduction.claims.attention import packing
 from carryscope.reproduction.claims.carries import wrong_at_depth
 from carryscope.reproduction.claims.claims import load_claims
+from carryscope.reproduction.claims.judging import judge_one
 from carryscope.reproduction.claims.reading import at_least, at_most
+from carryscope.reproduction.mlp_study_finding import (
+    BASE,
+    FRESH_MLP,
+    NO_MLP,
+    UNTRAINED_ATTENTION,
+    MlpStudy,
+    Subject,
+)
+from carryscope.reproduction.sweep.finding import summarised
+from carryscope.reproduction.sweep.seeds import seed_finding
 from carryscope.task.columns import QuestionClass
 from carryscope.verification.estimate import Rate
 
@@ -77,7 +89,7 @@ def with_changes(effects, rows):
 
 def test_runs_that_are_not_there_are_not_measured():
     found = verdicts(paper_5=shipped())
-    missing = {c.id for c in load_claims() if set(c.runs) - {"paper-5"}} | {"mlp-study"}
+    missing = {c.id for c in load_claims() if set(c.runs) - {"paper-5"}} | {"mlp-study", "seeds"}
     assert {name for name, verdict in found.items() if verdict == UNMEASURED} == missing
 
 
@@ -263,11 +275,66 @@ def test_longer_sums_take_longer_only_if_each_does():
     assert verdict("longer-slower", **{**runs, "paper_15": fast}) == PART
 
 
-def test_every_seed_must_read_the_columns_for_the_algorithm_to_be_one():
-    seeds = {f"paper_5_seed_{i}": shipped() for i in range(8)}
-    assert verdict("seeds", **seeds) == HOLDS
-    assert verdict("seeds", **{**seeds, "paper_5_seed_0": untrained()}) == PART
-    assert verdict("seeds", **dict.fromkeys(seeds, untrained())) == FAILS
+def test_every_seed_must_do_it_for_the_algorithm_to_be_one():
+    run = load()
+    one = seed_finding("seed-0", run.training(), run.dissection(), run.risk(), run.faithfulness())
+    blind = [replace(head, role=None) for head in one.heads]
+    other = replace(one, heads=blind, missing=["BA(0)"], depths=[])
+
+    def judged(seeds):
+        named = [replace(seed, seed=number) for number, seed in enumerate(seeds)]
+        sweep = summarised(run.config, range(len(seeds)), named, [])
+        claim = next(claim for claim in load_claims() if claim.id == "seeds")
+        return judge_one(claim, {}, sweep=sweep).verdict
+
+    assert judged([one] * 8) == HOLDS
+    assert judged([one] * 7 + [other]) == PART
+    assert judged([other] * 8) == FAILS
+
+
+def test_the_mlp_must_be_needed_and_can_be_learnt_again():
+    def judged(without, fresh, control):
+        losses = {BASE: 0.01, NO_MLP: without, FRESH_MLP: fresh, UNTRAINED_ATTENTION: control}
+        study = mlp_study_of(losses)
+        claim = next(claim for claim in load_claims() if claim.id == "mlp-study")
+        return judge_one(claim, {}, mlp=study).verdict
+
+    assert judged(without=1.0, fresh=0.011, control=0.5) == HOLDS
+    assert judged(without=1.0, fresh=0.3, control=0.5) == PART
+    assert judged(without=0.01, fresh=0.011, control=0.5) == FAILS
+
+
+def mlp_study_of(losses):
+    """A study of which only the held-out losses count."""
+    subjects = [
+        Subject(
+            name=name,
+            about=name,
+            control=False,
+            weights_sha256="",
+            seed=0,
+            steps=1,
+            trained=1,
+            held_out_loss=Mean(loss, 100, 0.99 * loss, 1.01 * loss),
+            held_out_digit_loss={},
+            uniform_right=Share.measured(0, 0),
+            right=[],
+            milestones=[],
+            curve=[],
+        )
+        for name, loss in losses.items()
+    ]
+    return MlpStudy(
+        package_version="",
+        base="paper-5",
+        preset="paper-5",
+        model=load().config.model,
+        questions=100,
+        exam_seed=0,
+        subjects=subjects,
+        statements=[],
+        statement="",
+    )
 
 
 def test_what_can_be_counted_out_needs_no_run():

@@ -102,8 +102,11 @@ def test_the_bound_of_random_boxes_is_below_the_least_margin_found(shape: str, s
         assert excess <= 0
 
 
-@pytest.mark.parametrize("row", range(6))
-def test_the_bound_of_the_shipped_model_is_below_the_least_margin_found(row: int) -> None:
-    excess, positive = worst_excess(Run().model(), row, count=90, seed=row, query_tokens=1)
+@pytest.mark.parametrize(("row", "count"), [(0, 20), (1, 40), *((row, 90) for row in range(2, 6))])
+def test_the_bound_of_the_shipped_model_is_below_the_least_margin_found(
+    row: int, count: int
+) -> None:
+    """A5 has one query, A4 two, the others ten: about as many boxes of one query for each."""
+    excess, positive = worst_excess(Run().model(), row, count=count, seed=row, query_tokens=1)
     assert excess <= 0
     assert positive > 0.1  # it does prove something
