@@ -28,7 +28,10 @@ READ = (0, 1, 2)
 
 
 def same_across_seeds(claim: Claim, studies: Studies) -> list[Check]:
-    """Every seed reads the three columns, carries all sub-tasks, and fails alike."""
+    """Every seed reads the three columns, carries all sub-tasks, and fails alike.
+
+    Seeds that cannot be asked (questions too short for a cascade) do not count.
+    """
     if studies.sweep is None or len(studies.sweep.results) < 2:
         raise NotMeasured("there is no sweep over seeds", SWEEP)
     seeds = studies.sweep.results
@@ -42,6 +45,8 @@ def same_across_seeds(claim: Claim, studies: Studies) -> list[Check]:
     }
     checks = []
     for what, found in asked.items():
+        if not found.of:
+            continue
         number = share(f"seeds in which {what}", None, found, of_what="seeds")
         most, all_ = found.low > 0.5, found.count == found.of
         checks.append(Check(what=f"in most seeds {what}", holds=most, numbers=[number]))
