@@ -125,6 +125,7 @@ def test_what_is_said_of_the_shipped_model_is_on_its_card():
 
 
 def test_every_link_within_the_repo_leads_somewhere():
-    for text in (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")):
+    named = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")]
+    for text in (*named, *(ROOT / "docs").glob("*.md")):
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", text.read_text()):
-            assert (ROOT / target).exists(), f"{text.name} links to {target}"
+            assert (text.parent / target).exists(), f"{text.name} links to {target}"

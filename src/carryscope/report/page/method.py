@@ -211,11 +211,12 @@ def _made(config: RunConfig, where: str) -> str:
 def _options(base: RunConfig, config: RunConfig) -> list[str]:
     """The settings in which a run differs from a preset, as one types them."""
     pairs = [(base.model, config.model), (base.training, config.training)]
-    options = []
+    started = config.training is not None and config.training.start_weights
+    options = [f"--start-from {shlex.quote(config.source or 'RUN')}"] if started else []
     for theirs, ours in pairs:
         for name in type(ours).__struct_fields__ if ours is not None else ():
             value = getattr(ours, name)
-            if value != getattr(theirs, name):
+            if name != "start_weights" and value != getattr(theirs, name):
                 words = value if isinstance(value, tuple) else (value,)
                 typed = " ".join(shlex.quote(str(word)) for word in words)
                 options.append(f"--{name.replace('_', '-')} {typed}")
