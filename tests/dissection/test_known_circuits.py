@@ -232,10 +232,13 @@ def test_in_an_untrained_model_nothing_is_found(untrained):
     assert all(rule.sides.high < 0.5 for rule in untrained.first_digits.rules)
 
 
-def test_no_purpose_is_assigned_in_20_untrained_models(record_property):
+@pytest.mark.parametrize(
+    "seeds", [range(6), pytest.param(range(6, 20), marks=pytest.mark.slow)], ids=["6", "14 more"]
+)
+def test_no_purpose_is_assigned_in_20_untrained_models(seeds, record_property):
     """The false-positive rate of the search: 0 of some 3,800 tests."""
     tests = found = 0
-    for seed in range(20):
+    for seed in seeds:
         model = initialise(
             Transformer(ModelConfig(d_model=48)), torch.Generator().manual_seed(seed)
         )
@@ -245,7 +248,7 @@ def test_no_purpose_is_assigned_in_20_untrained_models(record_property):
         tests, found = tests + finding.tests, found + len(finding.purposes)
         assert study_attention(engine, samples).staircase == "absent"
     record_property("tests", tests)
-    assert tests > 2000
+    assert tests > 100 * len(seeds)
     assert found == 0
 
 
