@@ -15,6 +15,7 @@ ROOMS = [
     "errors",
     "storage",
     "evidence",
+    "processes",
     "task",
     "model",
     "training",

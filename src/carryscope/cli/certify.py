@@ -144,12 +144,21 @@ def _check(run: Run, *, workers: int | None, cluster: str | None, json: bool) ->
     columns = (TextColumn("check       "), BarColumn(bar_width=24), MofNCompleteColumn())
     with Progress(*columns, console=log, disable=not log.is_terminal) as bar:
         task = bar.add_task("")
+        last = time.monotonic()
+
+        def on_progress(done: int, total: int) -> None:
+            nonlocal last
+            bar.update(task, completed=done, total=total)
+            if not log.is_terminal and time.monotonic() - last > LOG_SECONDS:
+                last = time.monotonic()
+                log.print(f"check: {done:,} of {total:,} boxes")
+
         checked = check_certificate(
             run.model(),
             certificate,
             workers=(os.cpu_count() or 1) if workers is None else workers,
             cluster=cluster,
-            on_progress=lambda done, total: bar.update(task, completed=done, total=total),
+            on_progress=on_progress,
         )
     if json:
         print_json(checked._asdict() | {"holds": True})

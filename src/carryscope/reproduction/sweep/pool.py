@@ -9,7 +9,6 @@ many threads they may use before they come.
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +19,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from queue import SimpleQueue
-from threading import Thread
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from carryscope.errors import CallError, WorkError
+from carryscope.processes import be_a_helper, dask_client
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -36,9 +35,6 @@ LOSSES = 3
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at how far the seeds are."""
-
-PARENT_EVERY = 2.0
-"""Seconds between two looks of a worker at whether its parent is still there."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Where the libraries behind torch and numpy look for their number of threads."""
@@ -186,35 +182,13 @@ class LocalProcesses(Executor):
 
 
 def _start(threads: int) -> None:
-    """Ctrl-C reaches every process of a terminal; only the first one answers it.
-
-    If that one is killed outright, its workers must not go on without it.
-    """
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
-
-
-def _leave_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(PARENT_EVERY)
-    os._exit(1)
+    be_a_helper()
 
 
 @contextmanager
 def _on_cluster(address: str) -> Iterator[Crew]:
-    try:
-        import distributed
-    except ImportError as error:
-        raise CallError("--cluster needs dask. Run: pip install 'carryscope[cluster]'") from error
-    try:
-        connect: Any = distributed.Client
-        client = connect(address, timeout="5s")
-    except (OSError, ValueError) as error:
-        raise CallError(f"No dask scheduler answers at {address}: {error}.") from error
-    with client:
-        if not client.nthreads():
-            raise WorkError(f"The dask scheduler at {address} has no workers.")
+    with dask_client(address) as client:
         executor: Executor = client.get_executor(pure=False)
         try:
             yield Crew(executor, lambda: sum(client.nthreads().values()))

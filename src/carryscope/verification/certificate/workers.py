@@ -8,9 +8,6 @@ work was given; so the certificate is the same whoever does it.
 from __future__ import annotations
 
 import hashlib
-import os
-import signal
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -18,14 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from multiprocessing import get_context
-from threading import Thread
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Int
 
-from carryscope.errors import CallError, WorkError
+from carryscope.processes import be_a_helper, dask_client
 from carryscope.task.questions import Array
 from carryscope.verification.certificate.boxes import RowSpace
 from carryscope.verification.certificate.exploring import Fragment, explore
@@ -34,10 +30,6 @@ from carryscope.verification.certificate.row_tables import RowTables
 
 ROWS_KEPT = 3
 """Row tables that a process keeps: a few hundred megabytes each for ten digits."""
-
-
-LOOK_EVERY = 2.0
-"""Seconds between two looks of a worker at whether its parent is still there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,19 +122,8 @@ def _start(subject: Subject) -> None:
 
 
 def _start_here(subject: Subject) -> None:
-    """Ctrl-C reaches every process of a terminal; only the first one answers it.
-
-    If that one is killed outright, its workers must not wait for tasks forever.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+    be_a_helper()
     _start(subject)
-
-
-def _leave_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(LOOK_EVERY)
-    os._exit(1)
 
 
 def _do(name: str, work: Work) -> Any:
@@ -197,23 +178,11 @@ def _alone(subject: Subject) -> Submit:
 
 @contextmanager
 def _on_cluster(subject: Subject, address: str) -> Iterator[tuple[Submit, int]]:
-    try:
-        import distributed
-    except ImportError as error:
-        raise CallError("--cluster needs dask. Run: pip install 'carryscope[cluster]'") from error
-    try:
-        connect: Any = distributed.Client
-        client = connect(address, timeout="5s")
-    except (OSError, ValueError) as error:
-        raise CallError(f"No dask scheduler answers at {address}: {error}.") from error
-    with client:
-        count = sum(client.nthreads().values())
-        if not count:
-            raise WorkError(f"The dask scheduler at {address} has no workers.")
+    with dask_client(address) as client:
         there = client.scatter(subject, broadcast=True)
 
         def submit(work: Work) -> Pending:
             pending: Pending = client.submit(_do_on_cluster, there, work, pure=False)
             return pending
 
-        yield submit, count
+        yield submit, sum(client.nthreads().values())
