@@ -18,7 +18,7 @@ from carryscope.reproduction.claims.carries import wrong_at_depth
 from carryscope.reproduction.claims.claims import load_claims
 from carryscope.reproduction.claims.judging import judge_one
 from carryscope.reproduction.claims.reading import at_least, at_most
-from carryscope.reproduction.mlp_study_finding import (
+from carryscope.reproduction.mlp.finding import (
     BASE,
     FRESH_MLP,
     NO_MLP,

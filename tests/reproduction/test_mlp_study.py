@@ -10,16 +10,15 @@ from built_adder import built_adder
 from carryscope.errors import CallError
 from carryscope.evidence import Mean, Share
 from carryscope.model.files import load_model, save_weights
-from carryscope.reproduction.mlp_study import STUDY_FILE, mlp_study
-from carryscope.reproduction.mlp_study_exam import (
+from carryscope.reproduction.mlp.exam import (
     QUESTIONS_PER_LOOK_AHEAD,
     CaseRight,
     cases,
     exam,
     sit,
 )
-from carryscope.reproduction.mlp_study_figures import abilities, relearning
-from carryscope.reproduction.mlp_study_finding import (
+from carryscope.reproduction.mlp.figures import abilities, relearning
+from carryscope.reproduction.mlp.finding import (
     BASE,
     FRESH_ATTENTION,
     FRESH_MLP,
@@ -32,8 +31,9 @@ from carryscope.reproduction.mlp_study_finding import (
     Subject,
     overall,
 )
-from carryscope.reproduction.mlp_study_table import study_page
-from carryscope.reproduction.mlp_study_variants import VARIANTS, train_variant
+from carryscope.reproduction.mlp.study import STUDY_FILE, mlp_study
+from carryscope.reproduction.mlp.table import study_page
+from carryscope.reproduction.mlp.variants import VARIANTS, train_variant
 from carryscope.runs import Run
 from carryscope.storage import read_json
 from carryscope.task.columns import Columns

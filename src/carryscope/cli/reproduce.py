@@ -122,7 +122,7 @@ def _go_through(one: Planned, runs: Path, *, quick: bool, threads: int | None, a
 
 def _study_mlp(runs: Path, *, quick: bool, threads: int | None, again: str) -> None:
     """The study of the first model's MLP, with a bar for each training."""
-    from carryscope.reproduction.mlp_study import mlp_study
+    from carryscope.reproduction.mlp.study import mlp_study
     from carryscope.reproduction.plan import MLP_STUDY, MODELS, recipe
     from carryscope.runs import Run
     from carryscope.training.loop import Stopped

@@ -15,8 +15,8 @@ from carryscope.dissection.findings import DISSECTION_FILE
 from carryscope.errors import CallError
 from carryscope.model.process import keep_freed_memory, use_threads
 from carryscope.report.page.page import REPORT_FILE
-from carryscope.reproduction.mlp_study import STUDY_FILE
-from carryscope.reproduction.mlp_study_variants import VARIANTS
+from carryscope.reproduction.mlp.study import STUDY_FILE
+from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.training.config import RunConfig
 from carryscope.training.presets import preset, run_config
 from carryscope.training.summary import FINDING_FILE

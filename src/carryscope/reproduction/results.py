@@ -25,10 +25,10 @@ from carryscope.reproduction.claims.claims import Judged
 from carryscope.reproduction.claims.judging import judge_claims
 from carryscope.reproduction.claims.page import claims_result, write_claims
 from carryscope.reproduction.claims.tables import write_tables
-from carryscope.reproduction.mlp_study import STUDY_FILE
-from carryscope.reproduction.mlp_study_figures import abilities, relearning
-from carryscope.reproduction.mlp_study_finding import MlpStudy
-from carryscope.reproduction.mlp_study_table import study_page
+from carryscope.reproduction.mlp.figures import abilities, relearning
+from carryscope.reproduction.mlp.finding import MlpStudy
+from carryscope.reproduction.mlp.study import STUDY_FILE
+from carryscope.reproduction.mlp.table import study_page
 from carryscope.reproduction.plan import MLP_STUDY, MODELS, QUICK, SEEDS
 from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
 from carryscope.runs import Run

@@ -26,7 +26,7 @@ from carryscope.reproduction.claims.claims import (
     load_claims,
 )
 from carryscope.reproduction.claims.reading import Measure, NotMeasured, Studies, Study
-from carryscope.reproduction.mlp_study_finding import MlpStudy
+from carryscope.reproduction.mlp.finding import MlpStudy
 from carryscope.reproduction.sweep.finding import Sweep
 from carryscope.runs import Run
 from carryscope.training.checkpoint import METRICS_FILE

@@ -23,7 +23,7 @@ from carryscope.evidence import Mean, Share
 from carryscope.report.paper import paper_values
 from carryscope.report.shelf import Shelf
 from carryscope.reproduction.claims.claims import Check, Claim, Number
-from carryscope.reproduction.mlp_study_finding import MlpStudy
+from carryscope.reproduction.mlp.finding import MlpStudy
 from carryscope.reproduction.sweep.finding import Sweep
 from carryscope.task.columns import QuestionClass
 from carryscope.task.tokens import Format

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from carryscope.evidence import Share
 from carryscope.reproduction.claims.claims import Check, Claim, Number
 from carryscope.reproduction.claims.reading import NotMeasured, Studies, reproduce, share
-from carryscope.reproduction.mlp_study_finding import (
+from carryscope.reproduction.mlp.finding import (
     AS_GOOD,
     BASE,
     FRESH_MLP,

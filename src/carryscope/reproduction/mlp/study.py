@@ -1,7 +1,7 @@
 """The MLP study that the paper asks for in its limitations: remove it, or train it again.
 
 In: a trained run with an MLP, the base. Out: the runs of its variants (see
-`mlp_study_variants.py`), and an `MlpStudy`: what each model can and cannot do, asked the same.
+`variants.py`), and an `MlpStudy`: what each model can and cannot do, asked the same.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from carryscope.evidence import Mean, Share
 from carryscope.model.files import weights_hash
 from carryscope.model.prediction import predict
-from carryscope.reproduction.mlp_study_exam import EXAM_SEED, exam, sit
-from carryscope.reproduction.mlp_study_finding import (
+from carryscope.reproduction.mlp.exam import EXAM_SEED, exam, sit
+from carryscope.reproduction.mlp.finding import (
     BASE,
     CurvePoint,
     Milestone,
@@ -24,7 +24,7 @@ from carryscope.reproduction.mlp_study_finding import (
     Subject,
     overall,
 )
-from carryscope.reproduction.mlp_study_variants import (
+from carryscope.reproduction.mlp.variants import (
     VARIANTS,
     Variant,
     check_base,

@@ -19,7 +19,7 @@ from carryscope.report.drawing import (
 )
 from carryscope.report.figure import AnyChart, Figure
 from carryscope.report.hover import TIP
-from carryscope.reproduction.mlp_study_finding import MlpStudy, Subject
+from carryscope.reproduction.mlp.finding import MlpStudy, Subject
 
 CELL, ROW = 34.0, 20.0
 """Width and height of a cell, in pixels."""

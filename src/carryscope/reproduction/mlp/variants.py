@@ -27,7 +27,7 @@ import msgspec
 
 from carryscope.errors import CallError
 from carryscope.model.files import weights_hash
-from carryscope.reproduction.mlp_study_finding import (
+from carryscope.reproduction.mlp.finding import (
     AS_GOOD,
     FRESH_ATTENTION,
     FRESH_MLP,

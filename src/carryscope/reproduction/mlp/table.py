@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from carryscope.evidence import Share
-from carryscope.reproduction.mlp_study_finding import Milestone, MlpStudy, Subject
+from carryscope.reproduction.mlp.finding import Milestone, MlpStudy, Subject
 
 
 def study_page(study: MlpStudy) -> str:
