@@ -8,7 +8,7 @@ forbids the rest, so that a name or a finding that looks like markup stays text 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 
 import jinja2
@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from carryscope.model.transformer import Transformer
 from carryscope.report.explorer.page import ExplorerParts, explorer_parts
 from carryscope.report.figure import Figure
-from carryscope.report.page.parts import pictures
+from carryscope.report.page.parts import Section, pictures
 from carryscope.report.page.sections import report_sections
 from carryscope.report.policy import content_policy
 from carryscope.report.shelf import Shelf
@@ -43,19 +43,39 @@ def report_page(
     nothing = ExplorerParts(css="", html="", script="")
     explorer = explorer_parts(model, shelf.name, shelf.dissection) if model else nothing
     sections = report_sections(shelf, explorer.html)
-    views = [view for s in sections for picture in pictures(s.parts) for view in picture.views]
-    style = "".join(_read(f"{name}.css") for name in STYLES) + explorer.css
-    scripts = [script for script in (_read("report.js"), explorer.script) if script]
-    template = _environment(len(views), on_figure).from_string(_read("report.html"))
-    page = template.render(
+    return page_of(
+        _read("report.html"),
+        sections,
+        css=explorer.css,
+        script=explorer.script,
+        on_figure=on_figure,
         shelf=shelf,
         model=shelf.config.model,
+    )
+
+
+def page_of(
+    template: str,
+    sections: Sequence[Section],
+    *,
+    css: str = "",
+    script: str = "",
+    on_figure: Callable[[int, int], object] = lambda *_: None,
+    **named: object,
+) -> str:
+    """Sections as a page, by a template that extends `layout.html` and uses what is `named`."""
+    views = [view for s in sections for picture in pictures(s.parts) for view in picture.views]
+    style = "".join(_read(f"{name}.css") for name in STYLES) + css
+    scripts = [text for text in (_read("report.js"), script) if text]
+    page = _environment(len(views), on_figure).from_string(template)
+    rendered = page.render(
         sections=sections,
         style=style,
         scripts=scripts,
         policy=content_policy(scripts, style, pictures=True),
+        **named,
     )
-    return page.lstrip()
+    return rendered.lstrip()
 
 
 def _read(file: str) -> str:
@@ -74,7 +94,11 @@ def _environment(total: int, on_figure: Callable[[int, int], object]) -> jinja2.
         return picture
 
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(_read),
     )
     environment.filters |= {"svg": svg, "code": _with_code}
     return environment

@@ -6,15 +6,11 @@ and keeps its rule: whatever a name or finding holds is shown as text, and nothi
 
 from __future__ import annotations
 
-import re
 from importlib import resources
 from pathlib import Path
 
-import jinja2
-from markupsafe import Markup, escape
-
 from carryscope.evidence import Share
-from carryscope.report.page.page import STYLES
+from carryscope.report.page.page import page_of
 from carryscope.report.page.parts import (
     Facts,
     Note,
@@ -27,7 +23,6 @@ from carryscope.report.page.parts import (
     Text,
 )
 from carryscope.report.page.words import percent, with_interval
-from carryscope.report.policy import content_policy
 from carryscope.reproduction.sweep import figures
 from carryscope.reproduction.sweep.finding import (
     Spread,
@@ -43,9 +38,6 @@ from carryscope.training.presets import PRESETS, run_config
 
 PAGE_FILE, TABLES_FILE = Path("sweep.html"), Path("sweep.md")
 
-_REPORT = resources.files("carryscope.report.page") / "browser"
-_OWN = resources.files("carryscope.reproduction.sweep") / "browser"
-
 
 def write_pages(found: Sweep, directory: Path) -> None:
     """Leave both files beside the runs."""
@@ -55,27 +47,8 @@ def write_pages(found: Sweep, directory: Path) -> None:
 
 def sweep_page(found: Sweep) -> str:
     """The page as text."""
-    style = "".join((_REPORT / f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
-    script = (_REPORT / "report.js").read_text(encoding="utf-8")
-    macros = (_REPORT / "report.html").read_text(encoding="utf-8").partition("<!doctype")[0]
-    page = (_OWN / "sweep.html").read_text(encoding="utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"svg": lambda figure: Markup(figure.page_svg()), "code": _with_code}
-    rendered = environment.from_string(macros + page).render(
-        title=headline(found),
-        sections=sections(found),
-        style=style,
-        script=script,
-        policy=content_policy([script], style, pictures=True),
-    )
-    return rendered.lstrip()
-
-
-def _with_code(text: str) -> Markup:
-    """Text with what stands between backticks as code. It is escaped before that."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    template = resources.files(__package__) / "browser" / "sweep.html"
+    return page_of(template.read_text(encoding="utf-8"), sections(found), title=headline(found))
 
 
 def headline(found: Sweep) -> str:
