@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 TRAIN = [sys.executable, "-m", "carryscope", "train", "--preset", "tiny", "--threads", "1"]
 LONG = ["--steps", "400", "--checkpoint-every", "0.1"]
-PATIENCE = 120.0
 
 
 def start(directory: Path, *options: str, **how) -> subprocess.Popen:
@@ -21,13 +21,6 @@ def start(directory: Path, *options: str, **how) -> subprocess.Popen:
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how
     )
-
-
-def wait_for(condition) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def checkpoint(directory: Path) -> Path:

@@ -7,25 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE, wait_for
 
 from carryscope.cli.main import run
 from carryscope.cli.sweep import parse_seeds
 
 CARRYSCOPE = [sys.executable, "-m", "carryscope"]
 QUICK = ["--preset", "tiny", "--digits", "1", "--d-model", "12", "--workers", "1", "--threads", "1"]
-PATIENCE = 120.0
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +70,7 @@ def test_it_ends_with_the_page_and_reports_a_seed_that_failed(capsys, tmp_path):
     told = capsys.readouterr()
     assert "In how many seeds it holds" in told.out
     assert told.out.endswith(f"{out / 'sweep.html'}\n")
-    assert "seed 0: done, held-out loss" in told.err
+    assert "seed 0: held-out loss" in told.err
     assert told.err.splitlines()[-1].startswith("carryscope: 1 of 2 seeds failed; seed 1: ")
     assert run(["sweep", *options, "--seeds", "0", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -1,13 +1,20 @@
 """A reproduction: its plan says what is left, its results say what was found."""
 
+import os
 import re
+import shlex
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE, wait_for
 
 from carryscope.cli.main import run as command
 from carryscope.errors import CallError
+from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.reproduction.plan import MLP_STUDY, MODELS, QUICK, chosen, plan, recipe
 from carryscope.reproduction.results import machine, runs_of, write_results
 from carryscope.runs import SHIPPED
@@ -85,13 +92,62 @@ def test_a_wrong_call_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) ->
     assert "only must name some of paper-5" in capsys.readouterr().err
 
 
+def test_a_model_that_fails_is_told_and_the_results_are_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(SHIPPED, tmp_path / "paper-5")
+    call = ["reproduce", "--only", "paper-5", "--runs", str(tmp_path)]
+    assert command([*call, "--out", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr()
+    assert "report" in told.err.splitlines()[2], "what is left of it, in the plan"
+    last = told.err.splitlines()[-1]
+    assert last.startswith("carryscope: 1 of 1 models failed; paper-5: The run at ")
+    assert "was started differently" in last
+    assert told.out.endswith(f"{tmp_path / 'out' / 'claims.md'}\n")
+    assert "fast-5" in (tmp_path / "out" / "paper-5" / "config.json").read_text()
+
+
 @pytest.mark.slow
-def test_a_quick_reproduction_of_one_model(tmp_path: Path) -> None:
-    call = ["reproduce", "--quick", "--only", "paper-5", "--runs", str(tmp_path)]
+def test_a_quick_reproduction_of_one_model_and_the_study(tmp_path: Path) -> None:
+    runs, results = tmp_path / "quick", tmp_path / "quick" / "results"
+    call = ["reproduce", "--quick", "--only", "paper-5,mlp-study", "--runs", str(tmp_path)]
     assert command(call) == 0
-    results = tmp_path / "quick" / "results"
-    written = (results / "claims.json").stat().st_mtime_ns
-    weights = (tmp_path / "quick" / "paper-5" / "model.safetensors").stat().st_mtime_ns
+    for name in ("claims.json", "mlp-study.json", "paper-5/findings/faithfulness.json"):
+        assert (results / name).exists()
+    files = list(runs.rglob("*.safetensors"))
+    made = {path: path.stat().st_mtime_ns for path in [*files, runs / "paper-5" / "report.html"]}
+    assert len(files) > len(VARIANTS)
     assert command(call) == 0, "a second call finds everything done"
-    assert (results / "claims.json").stat().st_mtime_ns >= written
-    assert (tmp_path / "quick" / "paper-5" / "model.safetensors").stat().st_mtime_ns == weights
+    assert {path: path.stat().st_mtime_ns for path in made} == made
+
+
+@pytest.mark.slow
+def test_stopped_and_killed_it_goes_on_from_there(tmp_path: Path) -> None:
+    words = ["reproduce", "--quick", "--only", "paper-5,paper-5-heads-2", "--runs", str(tmp_path)]
+    runs = [tmp_path / "quick" / name for name in ("paper-5", "paper-5-heads-2")]
+
+    def started() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "carryscope", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    first = started()
+    wait_for(lambda: all((run / "metrics.jsonl").exists() for run in runs))
+    os.killpg(first.pid, signal.SIGINT)
+    _, told = first.communicate(timeout=PATIENCE)
+    assert first.returncode == 1
+    assert "Stopped: 0 of 2 models are done, and what the others reached is kept." in told
+    assert told.strip().endswith(shlex.join(words))
+    second = started()
+    wait_for(lambda: any((run / "model.safetensors").exists() for run in runs))
+    second.kill()
+    second.communicate()
+    trained = next(run for run in runs if (run / "model.safetensors").exists())
+    made = (trained / "model.safetensors").stat().st_mtime_ns
+    assert started().wait() == 0
+    assert (trained / "model.safetensors").stat().st_mtime_ns == made
+    assert all((run / "report.html").exists() for run in runs)

@@ -6,7 +6,7 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from shutil import which
 from types import FrameType
@@ -16,9 +16,11 @@ import msgspec
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    MofNCompleteColumn,
     Progress,
     TaskProgressColumn,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
@@ -31,6 +33,9 @@ screen = Console(highlight=False)
 
 log = Console(stderr=True, highlight=False)
 """Progress and remarks: never mixed into results."""
+
+SHOWN_RUNNING = 4
+"""Runs at work that are named in a bar."""
 
 LOG_SECONDS = 10.0
 """Time between log lines where there is no terminal for a bar."""
@@ -83,7 +88,7 @@ class TrainingProgress:
         self._done = self._fresh = 0
         self._all = recipe.questions_in(recipe.steps)
         self._began = time.monotonic()
-        self._logged = self._began - LOG_SECONDS
+        self._logged = self._began
         self._bar = Progress(
             BarColumn(bar_width=12),
             TaskProgressColumn(),
@@ -102,11 +107,13 @@ class TrainingProgress:
         self._bar.stop()
 
     def __call__(self, record: StepRecord) -> None:
-        if not self._smooth:
+        size = self._recipe.batch_at(record.step - 1)
+        if self._smooth:
+            self._fresh += size
+        else:  # the clock starts after the first step
             self._smooth, self._began = record.digit_loss, time.monotonic()
             self._done = self._recipe.questions_in(record.step - 1)
-        size = self._recipe.batch_at(record.step - 1)
-        self._fresh, self._done = self._fresh + size, self._done + size
+        self._done += size
         pairs = zip(self._smooth, record.digit_loss, strict=True)
         self._smooth = [SMOOTHING * old + (1 - SMOOTHING) * new for old, new in pairs]
         if log.is_terminal:
@@ -114,7 +121,7 @@ class TrainingProgress:
             self._bar.update(self._task, completed=self._done, description=now)
         elif time.monotonic() - self._logged > LOG_SECONDS or self._done == self._all:
             self._logged = time.monotonic()
-            left = self._elapsed() / self._fresh * (self._all - self._done)
+            left = self._elapsed() / max(1, self._fresh) * (self._all - self._done)
             log.print(f"step {self._status(record)}, {left:.0f} s left", soft_wrap=True)
 
     def _status(self, record: StepRecord) -> str:
@@ -128,3 +135,44 @@ class TrainingProgress:
 
     def _elapsed(self) -> float:
         return max(1e-9, time.monotonic() - self._began)
+
+
+class WorkProgress:
+    """Runs that are worked on side by side: a bar on a terminal; elsewhere a line now and then."""
+
+    def __init__(self, title: str, of: int) -> None:
+        self._title, self._of = title, of
+        self._told: set[str] = set()
+        self._logged = time.monotonic()
+        columns = (
+            TextColumn(title),
+            BarColumn(bar_width=16),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}", markup=False),
+            TimeElapsedColumn(),
+        )
+        self._bar = Progress(*columns, console=log, disable=not log.is_terminal)
+        self._task = self._bar.add_task("", total=of)
+
+    def __enter__(self) -> WorkProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def tell(self, name: str, what: str) -> None:
+        """A line about a run that is over, once."""
+        if name not in self._told:
+            self._told.add(name)
+            log.print(f"{name}: {what}", markup=False, soft_wrap=True)
+
+    def show(self, over: int, running: Mapping[Any, str]) -> None:
+        """How many are over, and what the others are at."""
+        named = [f"{name} {stage}" for name, stage in running.items()]
+        rest = f" and {len(named) - SHOWN_RUNNING} more" if len(named) > SHOWN_RUNNING else ""
+        at_work = "; ".join(named[:SHOWN_RUNNING]) + rest
+        self._bar.update(self._task, completed=over, description=at_work)
+        if not log.is_terminal and time.monotonic() - self._logged > LOG_SECONDS:
+            self._logged = time.monotonic()
+            log.print(f"{self._title}: {over} of {self._of}; {at_work}", soft_wrap=True)

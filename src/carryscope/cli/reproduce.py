@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from carryscope.cli.console import (
-    TrainingProgress,
+    WorkProgress,
     log,
     print_json,
     print_plain,
     program,
     stop_on_signal,
 )
-from carryscope.cli.dissect import dissect_with_progress
-from carryscope.cli.faithful import faithful_with_progress
-from carryscope.cli.report import report_with_progress
-from carryscope.cli.risk import risk_with_progress
-from carryscope.cli.train import train_with_progress
+from carryscope.errors import WorkError
 
 if TYPE_CHECKING:
     from carryscope.reproduction.plan import Planned
-    from carryscope.training.losses import StepRecord
+    from carryscope.reproduction.side_by_side import Progress
 
 
 def reproduce(
@@ -34,16 +30,17 @@ def reproduce(
     quick: bool = False,
     runs: Path = Path("runs/reproduce"),
     out: Path | None = None,
+    workers: int | None = None,
     threads: int | None = None,
     json: bool = False,
 ) -> None:
     """Reproduce the paper: all its models, and each of its claims beside what is measured.
 
     Trains every model of the paper by its own recipe, dissects it, measures its risk, compares
-    it with the paper's algorithm and writes its report; then the study of the MLP that the paper
-    asks for; then the page of claims. What is there already is not made again, so it can be
-    stopped at any time and started again. First it says what is left to do and about how long
-    that will take.
+    it with the paper's algorithm and writes its report; makes the study of the MLP that the paper
+    asks for; then writes the page of claims. Models are worked on side by side, one on each core.
+    What is there already is not made again, so it can be stopped at any time and started again.
+    First it says what is left to do and about how long that will take.
 
     Parameters
     ----------
@@ -57,98 +54,72 @@ def reproduce(
         Where the runs are.
     out
         Where claims, tables, figures and findings go. Default: results.
+    workers
+        Processes, each at one model. Default: one for each core.
     threads
-        Processor threads. Default: all cores; fewer are faster if others use them too.
+        Processor threads of each worker. Default: the cores shared out among the workers.
     json
         Print the judged claims as JSON.
     """
     from carryscope.reproduction.claims.page import claims_result
-    from carryscope.reproduction.plan import MLP_STUDY, chosen, plan
+    from carryscope.reproduction.plan import chosen, plan
+    from carryscope.reproduction.pool import shared_out
     from carryscope.reproduction.results import write_results
 
     runs = runs / "quick" if quick else runs
     out = (runs / "results" if quick else Path("results")) if out is None else out
-    again = _again(only, quick, runs.parent if quick else runs)
-    planned = plan(chosen(only), runs, quick=quick, threads=threads)
-    log.print(_plan_table(planned))
-    for one in planned:
-        if one.name == MLP_STUDY:
-            _study_mlp(runs, quick=quick, threads=threads, again=again)
-        else:
-            _go_through(one, runs, quick=quick, threads=threads, again=again)
-        if one.left:
-            write_results(runs, out, quick=quick)
+    names, (count, each) = chosen(only), shared_out(workers, threads)
+    planned = plan(names, runs, quick=quick, threads=each)
+    log.print(_plan_table(planned, count))
+    failed = _with_progress(planned, runs, quick=quick, workers=count, threads=each)
     judged = write_results(runs, out, quick=quick)
     if json:
         print_json(claims_result(judged))
-        return
-    print_plain(f"{claims_result(judged).sentence}\n")
-    print_plain(out / "claims.md")
+    else:
+        print_plain(f"{claims_result(judged).sentence}\n")
+        print_plain(out / "claims.md")
+    for name, reason in failed.items():
+        raise WorkError(f"{len(failed)} of {len(planned)} models failed; {name}: {reason}")
 
 
-def _again(only: str | None, quick: bool, runs: Path) -> str:
-    """The command that goes on after a stop."""
-    words = [program(), "reproduce", "--runs", str(runs)]
-    words += ["--only", only] if only else []
-    return shlex.join([*words, "--quick"] if quick else words)
-
-
-def _plan_table(planned: list[Planned]) -> Table:
+def _plan_table(planned: list[Planned], workers: int) -> Table:
     table = Table(title="The plan", title_justify="left", box=None, padding=(0, 2))
     for heading in ("model", "to do", "minutes"):
         table.add_column(heading, justify="right" if heading == "minutes" else "left")
     for one in planned:
         minutes = f"{one.minutes:.0f}" if one.left else ""
         table.add_row(one.name, ", ".join(one.left) or "done", minutes)
-    table.add_row("in all", "", f"{sum(one.minutes for one in planned):.0f}")
+    alone = [one.minutes for one in planned]
+    together = max(*alone, sum(alone) / workers)
+    table.add_row(f"in all, {workers} at a time", "", f"{together:.0f}")
     return table
 
 
-def _go_through(one: Planned, runs: Path, *, quick: bool, threads: int | None, again: str) -> None:
-    """All stages of one model; those that are done answer at once."""
-    from carryscope.reproduction.plan import recipe
-    from carryscope.runs import Run
-
-    directory = runs / one.name
-    log.print(f"{one.name}: {one.about}", markup=False)
-    train_with_progress(recipe(one.name, quick=quick), directory, threads=threads, again=again)
-    run = Run(directory)
-    dissect_with_progress(run, threads=threads)
-    risk_with_progress(run, threads=threads)
-    faithful_with_progress(run, threads=threads)
-    if one.left:
-        report_with_progress(run)
-
-
-def _study_mlp(runs: Path, *, quick: bool, threads: int | None, again: str) -> None:
-    """The study of the first model's MLP, with a bar for each training."""
-    from carryscope.reproduction.mlp.study import mlp_study
-    from carryscope.reproduction.plan import MLP_STUDY, MODELS, recipe
-    from carryscope.runs import Run
+def _with_progress(
+    planned: list[Planned], runs: Path, *, quick: bool, workers: int, threads: int
+) -> dict[str, str]:
+    """Do what is left, with a bar; what failed, and why."""
+    from carryscope.reproduction.reproduce import reproduce as make
     from carryscope.training.loop import Stopped
 
-    config = recipe(MODELS[0], quick=quick)
-    log.print(f"{MLP_STUDY}: what {MODELS[0]} can do without its MLP, or with a new one")
-    train_with_progress(config, runs / MODELS[0], threads=threads, again=again)
-    assert config.training is not None
-    training, names = config.training, config.model.layout.answer_names
-    with stop_on_signal() as stopped, contextlib.ExitStack() as shown:
-        bars: dict[str, TrainingProgress] = {}
+    left = [one for one in planned if one.left]
+    if not left:
+        return {}
+    with stop_on_signal() as stopped, WorkProgress("reproduce", len(left)) as bar:
 
-        def on_progress(variant: str, record: StepRecord) -> None:
-            if variant not in bars:
-                shown.close()
-                log.print(f"{MLP_STUDY}, {variant}")
-                bars[variant] = shown.enter_context(TrainingProgress(training, names))
-            bars[variant](record)
+        def on_progress(reached: Progress[str, None]) -> bool:
+            for name in reached.done:
+                bar.tell(name, "done")
+            for name, why in reached.failed.items():
+                bar.tell(name, f"failed: {why}")
+            bar.show(len(reached.done) + len(reached.failed), reached.running)
+            return stopped()
 
         try:
-            mlp_study(
-                Run(runs / MODELS[0]),
-                runs / MLP_STUDY,
-                threads=threads,
-                on_progress=on_progress,
-                should_stop=stopped,
+            outcome = make(
+                left, runs, quick=quick, workers=workers, threads=threads, on_progress=on_progress
             )
         except Stopped as stop:
+            again = f"{program()} {shlex.join(sys.argv[1:])}"
             raise Stopped(f"{stop} Go on with: {again}") from stop
+    return outcome.failed

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from carryscope.cli.console import (
-    LOG_SECONDS,
-    log,
+    WorkProgress,
     print_json,
     print_plain,
     program,
@@ -27,15 +24,13 @@ from carryscope.errors import CallError, WorkError
 from carryscope.training.presets import DEFAULT_PRESET, run_config
 
 if TYPE_CHECKING:
+    from carryscope.reproduction.side_by_side import Progress
     from carryscope.reproduction.sweep.finding import Sweep
-    from carryscope.reproduction.sweep.sweep import Progress as Reached
+    from carryscope.reproduction.sweep.seeds import SeedFinding
     from carryscope.training.config import RunConfig
 
 MOST_SEEDS = 10_000
 """More seeds than anybody means to ask for."""
-
-SHOWN_RUNNING = 4
-"""Seeds at work that are named in the bar."""
 
 
 def sweep(
@@ -138,10 +133,15 @@ def sweep_with_progress(
     from carryscope.training.loop import Stopped
 
     again = f"{program()} {shlex.join(sys.argv[1:])}"
-    with stop_on_signal() as stopped, SweepProgress(len(seeds)) as bar:
+    with stop_on_signal() as stopped, WorkProgress("sweep", len(seeds)) as bar:
 
-        def on_progress(reached: Reached) -> bool:
-            bar(reached)
+        def on_progress(reached: Progress[int, SeedFinding]) -> bool:
+            for seed, found in reached.done.items():
+                loss, wrong = found.held_out_loss.estimate, found.failure.estimate
+                bar.tell(f"seed {seed}", f"held-out loss {loss:.4f}, {wrong:.3%} of answers wrong")
+            for seed, why in reached.failed.items():
+                bar.tell(f"seed {seed}", f"failed: {why}")
+            bar.show(len(reached.done) + len(reached.failed), reached.running)
             return stopped()
 
         try:
@@ -156,50 +156,6 @@ def sweep_with_progress(
             )
         except Stopped as stop:
             raise Stopped(f"{stop} Go on with: {again}") from stop
-
-
-class SweepProgress:
-    """A bar on a terminal; elsewhere a line for each seed, and now and then how far all are."""
-
-    def __init__(self, seeds: int) -> None:
-        self._told: set[int] = set()
-        self._logged = time.monotonic()
-        columns = (
-            TextColumn("sweep"),
-            BarColumn(bar_width=16),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}", markup=False),
-            TimeElapsedColumn(),
-        )
-        self._bar = Progress(*columns, console=log, disable=not log.is_terminal)
-        self._task = self._bar.add_task("", total=seeds)
-
-    def __enter__(self) -> SweepProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def __call__(self, reached: Reached) -> None:
-        for seed, found in reached.done.items():
-            loss, wrong = found.held_out_loss.estimate, found.failure.estimate
-            self._tell(seed, f"done, held-out loss {loss:.4f}, {wrong:.3%} of answers wrong")
-        for seed, why in reached.failed.items():
-            self._tell(seed, f"failed: {why}")
-        over = len(reached.done) + len(reached.failed)
-        running = [f"{seed} {stage}" for seed, stage in reached.running.items()]
-        rest = f" and {len(running) - SHOWN_RUNNING} more" if len(running) > SHOWN_RUNNING else ""
-        at_work = "; ".join(running[:SHOWN_RUNNING]) + rest
-        self._bar.update(self._task, completed=over, description=at_work)
-        if not log.is_terminal and time.monotonic() - self._logged > LOG_SECONDS:
-            self._logged = time.monotonic()
-            log.print(f"sweep: {over} of {reached.seeds} seeds; {at_work}", soft_wrap=True)
-
-    def _tell(self, seed: int, what: str) -> None:
-        if seed not in self._told:
-            self._told.add(seed)
-            log.print(f"seed {seed}: {what}", markup=False, soft_wrap=True)
 
 
 def show_sweep(found: Sweep, directory: Path) -> None:

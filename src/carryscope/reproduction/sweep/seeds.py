@@ -7,10 +7,7 @@ between seeds: heads are told apart by the column they read.
 
 from __future__ import annotations
 
-import fcntl
-import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -19,19 +16,14 @@ import msgspec
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.purposes import Purpose
 from carryscope.evidence import Mean, Share
-from carryscope.runs import Run
-from carryscope.storage import LOCK_FILE
+from carryscope.reproduction.stages import Sign, bring_to_end
 from carryscope.training.config import RunConfig
-from carryscope.training.loop import Stopped, train
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.algorithms import ALGORITHM_1
 from carryscope.verification.estimate import Rate
 from carryscope.verification.faithfulness import FaithfulnessFinding
 from carryscope.verification.risk_finding import CaseRisk, RiskFinding
 from carryscope.verification.stratified import WeightedShare
-
-SIGN_EVERY = 1.0
-"""Seconds between two looks at whether the sweep is to stop."""
 
 
 class Carried(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,50 +115,9 @@ def study_seed(config: RunConfig, directory: Path, threads: int, stop: Path) -> 
 
     Once there is a file at `stop` the work ends, with what it has reached saved.
     """
-    sign = _Sign(stop)
-    _wait_for_others(directory, sign)
-    summary = train(config, directory, threads=threads, should_stop=sign)
-    run = Run(directory)
-    found = run.dissect(bar=sign.bar)
-    risk = run.measure_risk(on_round=sign.heed)
-    faithfulness = run.compare(bar=sign.bar)
-    return seed_finding(directory.name, summary, found, risk, faithfulness)
-
-
-class _Sign:
-    """Whether the sweep is to stop, looked up now and then."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._stop, self._looked = path, False, -SIGN_EVERY
-
-    def __call__(self) -> bool:
-        if time.monotonic() - self._looked > SIGN_EVERY:
-            self._stop, self._looked = self._path.exists(), time.monotonic()
-        return self._stop
-
-    def heed(self, _: object = None) -> None:
-        """End the work here if it is to stop."""
-        if self():
-            raise Stopped("Stopped; the stages that were done are kept.")
-
-    def bar(self, *_: object) -> AbstractContextManager[Callable[[int], object]]:
-        """A bar for a stage that says how far it is: nothing to see, but it heeds the sign."""
-        return nullcontext(self.heed)
-
-
-def _wait_for_others(directory: Path, sign: _Sign) -> None:
-    """A worker of a sweep that was killed may still be at this seed: let it end its stage."""
-    if not directory.is_dir():
-        return
-    with (directory / LOCK_FILE).open("a") as lock:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                sign.heed()
-                time.sleep(SIGN_EVERY)
-            else:
-                return
+    run = bring_to_end(config, directory, threads=threads, sign=Sign(stop))
+    found, compared = run.dissection(), run.faithfulness()
+    return seed_finding(directory.name, run.training(), found, run.risk(), compared)
 
 
 def seed_finding(

@@ -7,44 +7,27 @@ has reached stands in its run directory, and no seed is done twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from carryscope.errors import CallError
-from carryscope.model.files import CONFIG_FILE
+from carryscope.reproduction.pool import Outcome, shared_out
+from carryscope.reproduction.side_by_side import Progress, side_by_side, stop_sign
+from carryscope.reproduction.stages import stage
 from carryscope.reproduction.sweep.finding import SWEEP_FILE, SeedFailure, Sweep, summarised
 from carryscope.reproduction.sweep.page import write_pages
-from carryscope.reproduction.sweep.pool import Outcome, at_work, shared_out, work_through
 from carryscope.reproduction.sweep.seeds import SeedFinding, study_seed
-from carryscope.storage import only_writer, read_json, write_bytes, write_json
-from carryscope.training.checkpoint import METRICS_FILE
+from carryscope.storage import only_writer, read_json, write_json
 from carryscope.training.config import RunConfig, differences
-from carryscope.training.loop import Stopped
-from carryscope.training.summary import FINDING_FILE
-from carryscope.verification.risk import RISK_FILE
-
-STOP_FILE = ".stop"
-"""While it stands in the directory of a sweep, its workers save what they have and end."""
 
 
 class _Known(msgspec.Struct, frozen=True):
     """What must not change from call to call, in a sweep that any version left."""
 
     recipe: RunConfig
-
-
-class Progress(NamedTuple):
-    """How far a sweep is."""
-
-    seeds: int
-    done: Mapping[int, SeedFinding]
-    failed: Mapping[int, str]
-    running: Mapping[int, str]
-    """The stage of each seed that is being worked on."""
 
 
 def sweep(
@@ -55,7 +38,7 @@ def sweep(
     workers: int | None = None,
     threads: int | None = None,
     cluster: str | None = None,
-    on_progress: Callable[[Progress], bool | None] = lambda _: None,
+    on_progress: Callable[[Progress[int, SeedFinding]], bool | None] = lambda _: None,
 ) -> Sweep:
     """Train and study every seed, and lay them side by side.
 
@@ -66,30 +49,22 @@ def sweep(
     """
     _check(recipe, seeds, directory)
     count, each = shared_out(workers, threads) if cluster is None else (0, threads or 1)
-    stop = directory.absolute() / STOP_FILE
+    runs = {seed: seed_directory(directory, seed) for seed in seeds}
     calls = {
-        seed: partial(
-            study_seed, with_seed(recipe, seed), seed_directory(directory, seed), each, stop
-        )
-        for seed in seeds
+        seed: partial(study_seed, with_seed(recipe, seed), run, each, stop_sign(directory))
+        for seed, run in runs.items()
     }
-
-    def on_look(outcome: Outcome[SeedFinding]) -> None:
-        running = {
-            seed: stage(seed_directory(directory, seed)) for seed in outcome.running.values()
-        }
-        if on_progress(Progress(len(seeds), outcome.done, outcome.failed, running)):
-            done = f"{len(outcome.done)} of {len(seeds)} seeds are done"
-            raise Stopped(f"Stopped: {done}, and what the others reached is kept.")
-
     with only_writer(directory):
-        stop.unlink(missing_ok=True)
-        with at_work(count, each, cluster) as crew:
-            try:
-                outcome = work_through(crew, calls, on_look)
-            except BaseException:
-                write_bytes(stop, b"")
-                raise
+        outcome = side_by_side(
+            calls,
+            directory,
+            workers=count,
+            threads=each,
+            cluster=cluster,
+            what="seeds",
+            stage=lambda seed: stage(runs[seed]),
+            on_progress=on_progress,
+        )
         found = _gathered(recipe, seeds, outcome)
         write_json(directory / SWEEP_FILE, found)
         write_pages(found, directory)
@@ -127,18 +102,7 @@ def seed_directory(directory: Path, seed: int) -> Path:
     return directory.absolute() / f"seed-{seed}"
 
 
-def stage(run: Path) -> str:
-    """What a run is at, by what stands in its directory."""
-    if not (run / CONFIG_FILE).exists():
-        return "starting"
-    if not (run / FINDING_FILE).exists():
-        path = run / METRICS_FILE
-        steps = path.read_bytes().count(b"\n") if path.exists() else 0
-        return f"training, step {steps:,}"
-    return "comparing" if (run / RISK_FILE).exists() else "dissecting"
-
-
-def _gathered(recipe: RunConfig, seeds: Sequence[int], outcome: Outcome[SeedFinding]) -> Sweep:
+def _gathered(recipe: RunConfig, seeds: Sequence[int], outcome: Outcome[int, SeedFinding]) -> Sweep:
     return summarised(
         recipe,
         seeds,

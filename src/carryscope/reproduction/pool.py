@@ -1,6 +1,6 @@
-"""Who works on the seeds: local processes or a dask cluster; and what is tried again.
+"""Who works side by side: local processes or a dask cluster; and what is tried again.
 
-In: one call for each seed. Out: what each came to, or why it failed.
+In: calls, by name or seed. Out: what each came to, or why it failed.
 
 Neither torch nor numpy is loaded here: a local worker loads this module first, and must say how
 many threads they may use before they come.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -24,17 +24,18 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 from carryscope.errors import CallError, WorkError
 from carryscope.processes import be_a_helper, dask_client
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 P = ParamSpec("P")
 
 TRIES = 2
-"""How often a seed is tried: a failure may have been a full disk or a busy machine."""
+"""How often a call is made: a failure may have been a full disk or a busy machine."""
 
 LOSSES = 3
-"""How many workers a seed may lose without counting as failed; as many as dask allows."""
+"""How many workers a call may lose without counting as failed; as many as dask allows."""
 
 LOOK_EVERY = 1.0
-"""Seconds between two looks at how far the seeds are."""
+"""Seconds between two looks at how far the calls are."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Where the libraries behind torch and numpy look for their number of threads."""
@@ -49,14 +50,14 @@ class Crew(NamedTuple):
 
 
 @dataclass
-class Outcome(Generic[T]):
-    """What the calls came to so far, by seed; it grows while they are made."""
+class Outcome(Generic[K, T]):
+    """What the calls came to so far; it grows while they are made."""
 
-    done: dict[int, T] = field(default_factory=dict)
-    failed: dict[int, str] = field(default_factory=dict)
+    done: dict[K, T] = field(default_factory=dict)
+    failed: dict[K, str] = field(default_factory=dict)
     """The reason of the last failure, in a line."""
-    tried: Counter[int] = field(default_factory=Counter)
-    running: dict[Future[T], int] = field(default_factory=dict)
+    tried: Counter[K] = field(default_factory=Counter)
+    running: dict[Future[T], K] = field(default_factory=dict)
 
 
 def cores() -> int:
@@ -82,44 +83,44 @@ def shared_out(workers: int | None, threads: int | None) -> tuple[int, int]:
 
 def work_through(
     crew: Crew,
-    calls: Mapping[int, Callable[[], T]],
-    on_look: Callable[[Outcome[T]], object] = lambda _: None,
-) -> Outcome[T]:
+    calls: Mapping[K, Callable[[], T]],
+    on_look: Callable[[Outcome[K, T]], object] = lambda _: None,
+) -> Outcome[K, T]:
     """Carry out all calls, a failed one once more; one that fails again stops no other.
 
     `on_look` hears how things stand about every second; what it raises ends the work.
     """
-    waiting, lost = deque(calls), Counter[int]()
-    outcome: Outcome[T] = Outcome()
+    waiting, lost = deque(calls), Counter[K]()
+    outcome: Outcome[K, T] = Outcome()
     while waiting or outcome.running:
         while waiting and len(outcome.running) < crew.room():
-            seed = waiting.popleft()
-            outcome.running[crew.executor.submit(calls[seed])] = seed
+            key = waiting.popleft()
+            outcome.running[crew.executor.submit(calls[key])] = key
         if not outcome.running:
             time.sleep(LOOK_EVERY)
         over = wait(outcome.running, LOOK_EVERY, FIRST_COMPLETED).done
         for future in over:
-            seed = outcome.running.pop(future)
-            if not _settled(seed, future, outcome, lost):
-                waiting.append(seed)
+            key = outcome.running.pop(future)
+            if not _settled(key, future, outcome, lost):
+                waiting.append(key)
         on_look(outcome)
     return outcome
 
 
-def _settled(seed: int, future: Future[T], outcome: Outcome[T], lost: Counter[int]) -> bool:
+def _settled(key: K, future: Future[T], outcome: Outcome[K, T], lost: Counter[K]) -> bool:
     """Note what a call came to; whether there is nothing more to try."""
     if future.cancelled():
-        raise WorkError("The dask scheduler is gone. What the seeds have reached is kept.")
-    outcome.tried[seed] += 1
+        raise WorkError("The dask scheduler is gone. What was reached is kept.")
+    outcome.tried[key] += 1
     error = future.exception()
     if error is None:
-        outcome.done[seed] = future.result()
+        outcome.done[key] = future.result()
         return True
     killed = isinstance(error, BrokenProcessPool)
-    lost[seed] += killed
-    again = lost[seed] <= LOSSES if killed else outcome.tried[seed] - lost[seed] < TRIES
+    lost[key] += killed
+    again = lost[key] <= LOSSES if killed else outcome.tried[key] - lost[key] < TRIES
     if not again:
-        outcome.failed[seed] = reason(error)
+        outcome.failed[key] = reason(error)
     return not again
 
 
