@@ -10,14 +10,28 @@ import sys
 from pathlib import Path
 
 import pytest
+from report.page.shelves import replaced
 from waiting import PATIENCE, wait_for
 
+import carryscope
 from carryscope.cli.main import run as command
 from carryscope.errors import CallError
+from carryscope.reproduction.claims.reading import at_most
+from carryscope.reproduction.claims.training import LARGEST_SUCCESS
 from carryscope.reproduction.mlp.variants import VARIANTS
-from carryscope.reproduction.plan import MLP_STUDY, MODELS, QUICK, chosen, plan, recipe
+from carryscope.reproduction.plan import MLP_STUDY, MODELS, chosen, plan
 from carryscope.reproduction.results import machine, runs_of, write_results
+from carryscope.reproduction.tries import (
+    QUICK,
+    SUCCESS,
+    TRIES,
+    given_up,
+    is_stuck,
+    put_aside,
+    recipe,
+)
 from carryscope.runs import SHIPPED
+from carryscope.storage import write_json
 from carryscope.training.presets import PRESETS
 
 
@@ -35,8 +49,8 @@ def test_an_unknown_model_is_named() -> None:
         chosen("paper-5,paper-6")
 
 
-def test_a_quick_recipe_differs_in_its_steps_alone() -> None:
-    whole, quick = recipe("paper-15", quick=False), recipe("paper-15", quick=True)
+def test_a_quick_recipe_differs_in_its_steps_alone(tmp_path: Path) -> None:
+    whole, quick = (recipe("paper-15", tmp_path, quick=quick) for quick in (False, True))
     assert whole.model == quick.model
     assert whole.training is not None
     assert quick.training is not None
@@ -49,6 +63,50 @@ def test_the_plan_counts_what_is_left(tmp_path: Path) -> None:
     assert done.left == ("report",)
     assert fresh.left == ("train", "dissect", "risk", "faithful", "report")
     assert 0 < done.minutes < 1 < fresh.minutes
+
+
+def finished(runs: Path, name: str, loss: float, seed: int = 129000) -> None:
+    """A run whose training ended with this held-out loss."""
+    found = carryscope.load().training()
+    held_out = replaced(found.held_out_loss, estimate=loss, low=loss, high=loss)
+    changed = replaced(found, held_out_loss=held_out, seed=seed)
+    write_json(runs / name / "findings" / "training.json", changed)
+
+
+def test_success_is_what_the_paper_calls_so() -> None:
+    assert at_most(LARGEST_SUCCESS) == SUCCESS
+
+
+def test_a_training_that_got_stuck_is_put_aside_and_the_next_seed_tried(tmp_path: Path) -> None:
+    for tried in range(TRIES):
+        config = recipe("paper-5", tmp_path, quick=False)
+        assert config.training is not None
+        assert config.training.seed == 129000 + tried
+        finished(tmp_path, "paper-5", loss=0.05 + tried, seed=129000 + tried)
+        finished(tmp_path, "paper-5-heads-2", loss=0.03)
+        assert is_stuck("paper-5", tmp_path, quick=False) == (tried < TRIES - 1)
+        assert not is_stuck("paper-5", tmp_path, quick=True)
+        assert not is_stuck("paper-5-heads-2", tmp_path, quick=False)
+        if tried < TRIES - 1:
+            (left,) = plan(["paper-5"], tmp_path, quick=False, threads=1)
+            assert left.left[0] == "train"
+            put_aside("paper-5", tmp_path)
+            assert not (tmp_path / "paper-5").exists()
+    assert [one.seed for one in given_up("paper-5", tmp_path)] == [129000, 129001]
+    assert given_up("paper-5-heads-2", tmp_path) == []
+
+
+def test_trainings_that_were_given_up_are_told_wherever_the_loss_is(tmp_path: Path) -> None:
+    runs, out = tmp_path / "runs", tmp_path / "out"
+    finished(runs, "paper-5", loss=0.05)
+    put_aside("paper-5", runs)
+    shutil.copytree(SHIPPED, runs / "paper-5")
+    judged = {one.claim.id: one for one in write_results(runs, out, quick=False)}
+    told = [number.text for number in judged["loss-5"].numbers]
+    assert any(text.startswith("0.0500") for text in told)
+    assert judged["loss-5"].runs[0].given_up[0].seed == 129000
+    assert "seed 129000, loss 0.0500" in (out / "claims.md").read_text()
+    assert "paper-5 with seed 129000 ended at 0.0500" in (out / "README.md").read_text()
 
 
 @pytest.fixture(scope="module")

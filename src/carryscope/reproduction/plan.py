@@ -1,7 +1,7 @@
 """What a reproduction consists of, what of it is there, and how long the rest will take.
 
-In: names of models, and the directory of their runs. Out: a `Plan`. Minutes of training come from
-a few steps made on the spot; those of the other stages from the number of digits.
+In: names of models, and the directory of their runs. Out: a `Planned` for each. Minutes
+of training come from a few steps made on the spot; those of other stages from the number of digits.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from carryscope.model.process import keep_freed_memory, use_threads
 from carryscope.report.page.page import REPORT_FILE
 from carryscope.reproduction.mlp.study import STUDY_FILE
 from carryscope.reproduction.mlp.variants import VARIANTS
+from carryscope.reproduction.tries import is_stuck, recipe
 from carryscope.training.config import RunConfig
-from carryscope.training.presets import preset, run_config
+from carryscope.training.presets import preset
 from carryscope.training.summary import FINDING_FILE
 from carryscope.training.trainer import Trainer
 from carryscope.verification.faithfulness import FAITHFULNESS_FILE
@@ -50,9 +51,6 @@ STAGES = {
 }
 """What each model goes through, and the file by which one sees that it has."""
 
-QUICK = 10
-"""A quick reproduction makes one step in so many: to see that all of it works."""
-
 WARMING_UP, TIMED = 3, 7
 """Steps made, and steps timed, to tell how long a training will take."""
 
@@ -83,14 +81,6 @@ def chosen(only: str | None) -> list[str]:
     return [name for name in known if name in wanted]
 
 
-def recipe(name: str, *, quick: bool) -> RunConfig:
-    """How a model is trained."""
-    config = run_config(name, {})
-    assert config.training is not None
-    steps = -(-config.training.steps // QUICK)
-    return run_config(name, {"steps": steps}) if quick else config
-
-
 def plan(
     names: Sequence[str], runs: Path, *, quick: bool, threads: int | None = None
 ) -> list[Planned]:
@@ -104,8 +94,9 @@ def plan(
 
 
 def _model(name: str, runs: Path, *, quick: bool) -> Planned:
-    left = [stage for stage, file in STAGES.items() if not (runs / name / file).exists()]
-    config, seconds = recipe(name, quick=quick), 0.0
+    again = is_stuck(name, runs, quick=quick)
+    left = [stage for stage, file in STAGES.items() if again or not (runs / name / file).exists()]
+    config, seconds = recipe(name, runs, quick=quick), 0.0
     if "train" in left:
         seconds += _training_seconds(config)
     seconds += SECONDS_PER_DIGIT * config.model.digits * len(set(left) - {"train"}) / 4
@@ -114,7 +105,7 @@ def _model(name: str, runs: Path, *, quick: bool) -> Planned:
 
 def _study(runs: Path, *, quick: bool) -> Planned:
     left = [v.name for v in VARIANTS if not (runs / MLP_STUDY / v.name / FINDING_FILE).exists()]
-    seconds = len(left) * _training_seconds(recipe(MODELS[0], quick=quick)) if left else 0.0
+    seconds = len(left) * _training_seconds(recipe(MODELS[0], runs, quick=quick)) if left else 0.0
     if not left and not (runs / MLP_STUDY / STUDY_FILE).exists():
         left = ["exam"]
     return Planned(

@@ -12,10 +12,12 @@ from pathlib import Path
 
 from carryscope.reproduction.mlp.study import mlp_study
 from carryscope.reproduction.mlp.variants import VARIANTS
-from carryscope.reproduction.plan import MLP_STUDY, MODELS, Planned, recipe
+from carryscope.reproduction.plan import MLP_STUDY, MODELS, Planned
 from carryscope.reproduction.pool import Outcome
 from carryscope.reproduction.side_by_side import Progress, side_by_side, stop_sign
 from carryscope.reproduction.stages import Sign, bring_to_end, stage, trained
+from carryscope.reproduction.tries import is_stuck, put_aside, recipe
+from carryscope.runs import Run
 from carryscope.storage import only_writer
 from carryscope.training.summary import FINDING_FILE
 
@@ -59,15 +61,26 @@ def reproduce(
 
 def _go_through(name: str, runs: Path, quick: bool, threads: int, stop: Path) -> None:
     """All stages of one model; those that are done answer at once."""
-    config = recipe(name, quick=quick)
-    bring_to_end(config, runs / name, threads=threads, sign=Sign(stop)).report()
+    sign = Sign(stop)
+    run = _trained(name, runs, quick, threads, sign)
+    bring_to_end(run.config, run.directory, threads=threads, sign=sign).report()
 
 
 def _study_mlp(name: str, runs: Path, quick: bool, threads: int, stop: Path) -> None:
     """The study of the first model's MLP; that model is trained first, if it is not yet."""
     sign = Sign(stop)
-    base = trained(recipe(MODELS[0], quick=quick), runs / MODELS[0], threads=threads, sign=sign)
+    base = _trained(MODELS[0], runs, quick, threads, sign)
     mlp_study(base, runs / name, threads=threads, should_stop=sign)
+
+
+def _trained(name: str, runs: Path, quick: bool, threads: int, sign: Sign) -> Run:
+    """A model, trained; a training that got stuck is put aside for one with the next seed."""
+    while True:
+        config = recipe(name, runs, quick=quick)
+        run = trained(config, runs / name, threads=threads, sign=sign)
+        if not is_stuck(name, runs, quick=quick):
+            return run
+        put_aside(name, runs)
 
 
 def _stage(runs: Path, name: str) -> str:

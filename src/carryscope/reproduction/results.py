@@ -29,10 +29,12 @@ from carryscope.reproduction.mlp.figures import abilities, relearning
 from carryscope.reproduction.mlp.finding import MlpStudy
 from carryscope.reproduction.mlp.study import STUDY_FILE
 from carryscope.reproduction.mlp.table import study_page
-from carryscope.reproduction.plan import MLP_STUDY, MODELS, QUICK, SEEDS
+from carryscope.reproduction.plan import MLP_STUDY, MODELS, SEEDS
 from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
+from carryscope.reproduction.tries import QUICK, SUCCESS, TRIES, given_up
 from carryscope.runs import Run
 from carryscope.storage import read_json, write_bytes, write_json
+from carryscope.training.summary import TrainingSummary
 from carryscope.version import __version__
 
 KEPT_FINDINGS = ("training", "dissection", "risk", "faithfulness")
@@ -59,7 +61,8 @@ def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
     swept = directory / SEEDS / SWEEP_FILE
     study = read_json(studied, MlpStudy) if studied.exists() else None
     sweep = read_json(swept, Sweep) if swept.exists() else None
-    judged = judge_claims(runs, mlp=study, sweep=sweep)
+    aside = {name: given_up(name, directory) for name in runs}
+    judged = judge_claims(runs, given_up=aside, mlp=study, sweep=sweep)
     write_claims(judged, out)
     write_tables(runs, out)
     for name, run in runs.items():
@@ -70,7 +73,7 @@ def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
         _keep_sweep(directory / SEEDS, out / SEEDS)
     pages = {"the study of the MLP": f"{MLP_STUDY}.md"} if study else {}
     pages |= {"many seeds": f"{SEEDS}/sweep.md"} if sweep else {}
-    write_bytes(out / "README.md", _readme(runs, judged, pages, quick=quick).encode())
+    write_bytes(out / "README.md", _readme(runs, judged, pages, aside, quick=quick).encode())
     return judged
 
 
@@ -111,7 +114,12 @@ def _keep_sweep(directory: Path, out: Path) -> None:
 
 
 def _readme(
-    runs: Mapping[str, Run], judged: list[Judged], pages: Mapping[str, str], *, quick: bool
+    runs: Mapping[str, Run],
+    judged: list[Judged],
+    pages: Mapping[str, str],
+    aside: Mapping[str, list[TrainingSummary]],
+    *,
+    quick: bool,
 ) -> str:
     """The page a visitor sees first."""
     parts = ["# The paper, reproduced", claims_result(judged).sentence]
@@ -127,6 +135,7 @@ def _readme(
         + "."
     )
     parts.append(_table(runs))
+    parts += _given_up(aside)
     made = f"{COMMAND} --quick" if quick else COMMAND
     parts.append(
         f"Made with `{made}`, carryscope {__version__}, on {machine()}. Each directory here has a "
@@ -145,6 +154,22 @@ def _table(runs: Mapping[str, Run]) -> str:
         minutes = f"{found.seconds / 60:.1f}"
         rows.append(f"| [{name}]({name}/config.json) | {found.steps:,} | {losses} | {minutes} |")
     return "\n".join(rows)
+
+
+def _given_up(aside: Mapping[str, list[TrainingSummary]]) -> list[str]:
+    """The trainings that do not count, and why."""
+    told = [
+        f"{name} with seed {one.seed} ended at {one.held_out_loss.estimate:.4f}"
+        for name, stuck in aside.items()
+        for one in stuck
+    ]
+    if not told:
+        return []
+    return [
+        f"A training whose held-out loss is surely above {SUCCESS:g}, the largest that the paper "
+        f"calls a success as it prints it, got stuck: it is put aside and the next seed tried, up "
+        f"to {TRIES} in all. So it went with {'; '.join(told)}."
+    ]
 
 
 def machine() -> str:

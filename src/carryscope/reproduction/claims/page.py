@@ -148,10 +148,12 @@ def _runs(claims: Sequence[Judged]) -> str:
             "" if run.seed is None else f"{run.seed}",
             "" if run.steps is None else f"{run.steps:,}",
             run.weights_sha256[:12],
+            "; ".join(f"seed {s.seed}, loss {s.held_out_loss.estimate:.4f}" for s in run.given_up),
         ]
         for run in runs.values()
     ]
-    return table(["run", "recipe", "changes to it", "seed", "steps", "weights (sha-256)"], rows)
+    head = ["run", "recipe", "changes to it", "seed", "steps", "weights (sha-256)", "given up"]
+    return table(head, rows)
 
 
 def _details(one: Judged) -> str:

@@ -51,6 +51,8 @@ class Study:
     name: str
     shelf: Shelf
     read_metrics: Callable[[], Sequence[StepRecord]]
+    given_up: Sequence[TrainingSummary] = ()
+    """Trainings of the same recipe with other seeds that got stuck and do not count."""
 
     @cached_property
     def metrics(self) -> Sequence[StepRecord]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import stdev
 
-from carryscope.evidence import Mean
+from carryscope.evidence import Mean, Share
 from carryscope.reproduction.claims.claims import Check, Claim, Number
 from carryscope.reproduction.claims.reading import (
     Studies,
@@ -23,6 +23,7 @@ from carryscope.reproduction.claims.reading import (
     share,
     step,
 )
+from carryscope.reproduction.sweep.finding import Sweep
 from carryscope.task.columns import Task
 from carryscope.training.losses import StepRecord
 
@@ -33,10 +34,32 @@ LARGEST_SUCCESS = "loss.15-digits"
 def final_loss(claim: Claim, studies: Studies) -> list[Check]:
     """The held-out loss, and that of the last steps, reach the paper's value."""
     (study,), (paper,) = studies.of(claim), claim.paper
-    return [
+    checks = [
         _reaches(study, "held-out loss", study.training.held_out_loss, paper),
         _reaches(study, "loss of the last 100 steps", _last_loss(study), paper, "steps"),
     ]
+    if study.given_up:
+        checks.append(_at_once(study))
+    if studies.sweep is not None and studies.sweep.recipe.preset == study.name:
+        checks.append(_most_seeds(studies.sweep, at_most(paper)))
+    return checks
+
+
+def _at_once(study: Study) -> Check:
+    """No training was given up before."""
+    stuck = [
+        loss(f"held-out loss, seed {one.seed}, given up", study, one.held_out_loss)
+        for one in study.given_up
+    ]
+    return Check(what="the first seed that is tried gets there", holds=False, numbers=stuck)
+
+
+def _most_seeds(sweep: Sweep, most: float) -> Check:
+    """More than half of the seeds of a sweep end with a loss that low."""
+    low = sum(seed.held_out_loss.low <= most for seed in sweep.results)
+    found = Share.measured(low, len(sweep.results))
+    number = share(f"seeds with a held-out loss of at most {most:g}", None, found, of_what="seeds")
+    return Check(what="most seeds of the recipe do", holds=found.estimate > 0.5, numbers=[number])
 
 
 def _reaches(study: Study, what: str, value: Mean, paper: str, of_what: str = "questions") -> Check:
