@@ -16,8 +16,10 @@ from waiting import PATIENCE, wait_for
 import carryscope
 from carryscope.cli.main import run as command
 from carryscope.errors import CallError
+from carryscope.reproduction.claims.claims import load_claims
 from carryscope.reproduction.claims.reading import at_most
 from carryscope.reproduction.claims.training import LARGEST_SUCCESS
+from carryscope.reproduction.kept import Results
 from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.reproduction.plan import MLP_STUDY, MODELS, chosen, plan
 from carryscope.reproduction.results import machine, runs_of, write_results
@@ -123,6 +125,22 @@ def test_results_hold_findings_and_figures_but_no_weights(results: Path) -> None
     assert {"README.md", "claims.md", "claims.json", "tables.md"} <= files
     assert {"paper-5/findings/dissection.json", "paper-5/figures/staircase.svg"} <= files
     assert not any(name.endswith(".safetensors") for name in files)
+
+
+def test_results_are_read_back_without_runs(results: Path) -> None:
+    kept = Results(results)
+    assert kept.models == ["paper-5"]
+    assert len(kept.claims.claims) == len(load_claims())
+    assert kept.figure("paper-5", "staircase").page_svg().startswith("<svg")
+    drawn = (results / "paper-5" / "figures" / "digits.svg").read_text()
+    assert kept.figure("paper-5", "digits").svg() == drawn
+
+
+def test_results_that_are_not_there_are_told_in_one_line(results: Path, tmp_path: Path) -> None:
+    with pytest.raises(CallError, match="Run: carryscope reproduce"):
+        Results(tmp_path)
+    with pytest.raises(CallError, match="The models are paper-5. Got 'paper-9'"):
+        Results(results).shelf("paper-9")
 
 
 def test_a_quick_run_says_so_and_the_machine_is_named(results: Path) -> None:

@@ -1,0 +1,79 @@
+"""The results of a reproduction read back, where there are no runs and no weights.
+
+In: the directory that `carryscope reproduce` wrote. Out: the judged claims, and of every model
+its findings and any figure drawn from them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from carryscope.dissection.findings import read_dissection
+from carryscope.errors import CallError
+from carryscope.model.files import CONFIG_FILE
+from carryscope.report.catalogue import figure
+from carryscope.report.figure import Figure
+from carryscope.report.shelf import Shelf
+from carryscope.reproduction.claims.page import CLAIMS_RESULT, ClaimsResult, read_claims
+from carryscope.reproduction.mlp.finding import MlpStudy
+from carryscope.reproduction.plan import MLP_STUDY, MODELS, SEEDS
+from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
+from carryscope.storage import read_json
+from carryscope.training.config import RunConfig
+from carryscope.training.summary import FINDING_FILE, TrainingSummary
+from carryscope.verification.faithfulness import FAITHFULNESS_FILE, FaithfulnessFinding
+from carryscope.verification.risk import RISK_FILE
+from carryscope.verification.risk_finding import RiskFinding
+
+
+class Results:
+    """What a reproduction found, as it is kept."""
+
+    def __init__(self, directory: Path | str = "results") -> None:
+        self.directory = Path(directory)
+        if not (self.directory / CLAIMS_RESULT).exists():
+            raise CallError(
+                f"There are no results of a reproduction at {directory}. Run: carryscope reproduce"
+            )
+
+    @property
+    def claims(self) -> ClaimsResult:
+        """Every claim of the paper, judged."""
+        return read_claims(self.directory)
+
+    @property
+    def models(self) -> list[str]:
+        """The models that are there."""
+        return [name for name in MODELS if (self.directory / name / CONFIG_FILE).exists()]
+
+    @property
+    def sweep(self) -> Sweep:
+        """The sweep over seeds."""
+        return read_json(self.directory / SEEDS / SWEEP_FILE, Sweep)
+
+    @property
+    def mlp_study(self) -> MlpStudy:
+        """The study of the MLP."""
+        return read_json(self.directory / f"{MLP_STUDY}.json", MlpStudy)
+
+    def shelf(self, model: str) -> Shelf:
+        """The findings about one model."""
+        if model not in self.models:
+            raise CallError(f"The models are {', '.join(self.models)}. Got '{model}'.")
+        kept = self.directory / model
+        dissection = read_dissection(kept)
+        return Shelf(
+            name=model,
+            where=str(kept),
+            config=read_json(kept / CONFIG_FILE, RunConfig),
+            weights_sha256=dissection.weights_sha256,
+            training=read_json(kept / FINDING_FILE, TrainingSummary),
+            story=dissection.story,
+            dissection=dissection,
+            risk=read_json(kept / RISK_FILE, RiskFinding),
+            faithfulness=read_json(kept / FAITHFULNESS_FILE, FaithfulnessFinding),
+        )
+
+    def figure(self, model: str, name: str) -> Figure:
+        """A figure of one model, by the name it has in its report."""
+        return figure(name, self.shelf(model))
