@@ -17,6 +17,7 @@ from carryscope.report.shelf import Shelf
 from carryscope.reproduction.claims.claims import load_claims
 from carryscope.reproduction.claims.judging import judge_one, study_of
 from carryscope.reproduction.claims.reading import Study
+from carryscope.reproduction.exam import sit
 from carryscope.task.questions import Questions
 from carryscope.training.config import RunConfig
 from carryscope.verification.faithfulness import faithful
@@ -28,7 +29,8 @@ from carryscope.verification.risk_finding import RiskFinding
 @cache
 def shipped() -> Study:
     """The shipped model, in the place of the paper's."""
-    return study_of("paper-5", carryscope.load())
+    run = carryscope.load()
+    return dataclasses.replace(study_of("paper-5", run), known_exam=sit(run.model()))
 
 
 @cache
@@ -55,7 +57,7 @@ def _studied(model: Transformer) -> Study:
         risk=_risk(model),
         faithfulness=faithful(model, dissection=found),
     )
-    return Study("paper-5", shelf, tuple)
+    return Study("paper-5", shelf, tuple, sit(model))
 
 
 def _risk(model: Transformer) -> RiskFinding:

@@ -10,8 +10,8 @@ from built_adder import built_adder
 from carryscope.errors import CallError
 from carryscope.evidence import Mean, Share
 from carryscope.model.files import load_model, save_weights
-from carryscope.reproduction.mlp.exam import (
-    QUESTIONS_PER_LOOK_AHEAD,
+from carryscope.reproduction.exam import (
+    EACH,
     CaseRight,
     cases,
     exam,
@@ -31,7 +31,7 @@ from carryscope.reproduction.mlp.finding import (
     Subject,
     overall,
 )
-from carryscope.reproduction.mlp.study import STUDY_FILE, mlp_study
+from carryscope.reproduction.mlp.study import QUESTIONS, STUDY_FILE, mlp_study
 from carryscope.reproduction.mlp.table import study_page
 from carryscope.reproduction.mlp.variants import VARIANTS, train_variant
 from carryscope.runs import Run
@@ -72,18 +72,18 @@ def same(one, other, *parts):
 
 @pytest.mark.parametrize("digits", [1, 2, 4])
 def test_every_question_of_the_exam_has_the_look_ahead_that_it_is_asked_for(digits):
-    taken = exam(digits)
+    taken = exam(digits, EACH)
     columns = Columns.of(taken.questions)
     for i, asked in enumerate(taken.asked):
-        block = slice(i * QUESTIONS_PER_LOOK_AHEAD, (i + 1) * QUESTIONS_PER_LOOK_AHEAD)
+        block = slice(i * EACH, (i + 1) * EACH)
         assert (columns.look_ahead[block, asked.digit] == asked.depth).all()
         assert (columns.carrying[block, asked.digit] == asked.carrying).all()
-    assert len(taken.questions) == len(taken.asked) * QUESTIONS_PER_LOOK_AHEAD
+    assert len(taken.questions) == len(taken.asked) * EACH
 
 
 @pytest.mark.parametrize("layout", ["plain", "signed"])
 def test_an_adder_that_looks_two_columns_down_does_all_but_cascades(layout):
-    found = sit(built_adder(4, reach=2, format=layout))
+    found = sit(built_adder(4, reach=2, format=layout)).right
     assert list(dict.fromkeys(cell.case for cell in found)) == cases(4)
     for cell in found:
         able = not cell.case.startswith("cascade")
@@ -91,7 +91,7 @@ def test_an_adder_that_looks_two_columns_down_does_all_but_cascades(layout):
 
 
 def test_an_adder_that_sees_far_enough_does_everything():
-    assert all(cell.right.count == cell.right.of for cell in sit(built_adder(3, reach=3)))
+    assert all(cell.right.count == cell.right.of for cell in sit(built_adder(3, reach=3)).right)
 
 
 def test_a_base_that_was_not_trained_is_right_about_as_often_as_by_chance(studied):
@@ -135,7 +135,7 @@ def test_the_model_without_an_mlp_has_none_and_is_asked_the_same(studied):
     assert not any(".mlp." in name for name in weights(directory / NO_MLP))
     asked = [[cell.right.of for cell in subject.right] for subject in study.subjects]
     assert all(counts == asked[0] for counts in asked)
-    assert study.questions == len(exam(2).questions)
+    assert study.questions == len(exam(2, QUESTIONS).questions)
 
 
 def test_the_study_is_kept_and_what_is_trained_is_not_trained_again(base, studied):

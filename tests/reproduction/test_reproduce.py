@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from report.page.shelves import replaced
@@ -23,10 +25,11 @@ from carryscope.reproduction.kept import Results
 from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.reproduction.plan import MLP_STUDY, MODELS, chosen, plan
 from carryscope.reproduction.results import machine, runs_of, write_results
+from carryscope.reproduction.stages import Sign, in_turn
 from carryscope.reproduction.tries import (
     QUICK,
+    SEEDS_TRIED,
     SUCCESS,
-    TRIES,
     given_up,
     is_stuck,
     put_aside,
@@ -34,6 +37,7 @@ from carryscope.reproduction.tries import (
 )
 from carryscope.runs import SHIPPED
 from carryscope.storage import write_json
+from carryscope.training.loop import Stopped
 from carryscope.training.presets import PRESETS
 
 
@@ -62,8 +66,8 @@ def test_a_quick_recipe_differs_in_its_steps_alone(tmp_path: Path) -> None:
 def test_the_plan_counts_what_is_left(tmp_path: Path) -> None:
     shutil.copytree(SHIPPED, tmp_path / "paper-5")
     done, fresh = plan(["paper-5", "paper-10"], tmp_path, quick=False, threads=1)
-    assert done.left == ("report",)
-    assert fresh.left == ("train", "dissect", "risk", "faithful", "report")
+    assert done.left == ("exam", "report")
+    assert fresh.left == ("train", "dissect", "risk", "faithful", "exam", "report")
     assert 0 < done.minutes < 1 < fresh.minutes
 
 
@@ -80,22 +84,53 @@ def test_success_is_what_the_paper_calls_so() -> None:
 
 
 def test_a_training_that_got_stuck_is_put_aside_and_the_next_seed_tried(tmp_path: Path) -> None:
-    for tried in range(TRIES):
+    for tried in range(SEEDS_TRIED):
         config = recipe("paper-5", tmp_path, quick=False)
         assert config.training is not None
         assert config.training.seed == 129000 + tried
         finished(tmp_path, "paper-5", loss=0.05 + tried, seed=129000 + tried)
         finished(tmp_path, "paper-5-heads-2", loss=0.03)
-        assert is_stuck("paper-5", tmp_path, quick=False) == (tried < TRIES - 1)
+        assert is_stuck("paper-5", tmp_path, quick=False) == (tried < SEEDS_TRIED - 1)
         assert not is_stuck("paper-5", tmp_path, quick=True)
         assert not is_stuck("paper-5-heads-2", tmp_path, quick=False)
-        if tried < TRIES - 1:
+        if tried < SEEDS_TRIED - 1:
             (left,) = plan(["paper-5"], tmp_path, quick=False, threads=1)
             assert left.left[0] == "train"
             put_aside("paper-5", tmp_path)
             assert not (tmp_path / "paper-5").exists()
     assert [one.seed for one in given_up("paper-5", tmp_path)] == [129000, 129001]
     assert given_up("paper-5-heads-2", tmp_path) == []
+
+
+def test_a_study_goes_with_the_model_it_was_of(tmp_path: Path) -> None:
+    finished(tmp_path, "paper-5", loss=0.05)
+    (tmp_path / MLP_STUDY).mkdir()
+    put_aside("paper-5", tmp_path, MLP_STUDY)
+    assert {path.name for path in tmp_path.iterdir()} == {"stuck"}
+    assert len(given_up("paper-5", tmp_path)) == 1
+
+
+def test_two_that_need_the_same_run_take_turns(tmp_path: Path) -> None:
+    sign, order = Sign(tmp_path / "stop"), []
+
+    def second() -> None:
+        with in_turn(tmp_path / "lock", sign):
+            order.append("second")
+
+    other = Thread(target=second)
+    with in_turn(tmp_path / "lock", sign):
+        other.start()
+        time.sleep(0.1)
+        order.append("first")
+    other.join()
+    assert order == ["first", "second"]
+
+
+def test_one_that_waits_heeds_the_sign_to_stop(tmp_path: Path) -> None:
+    (tmp_path / "stop").touch()
+    with in_turn(tmp_path / "lock", Sign(tmp_path / "stop")), pytest.raises(Stopped):  # noqa: SIM117
+        with in_turn(tmp_path / "lock", Sign(tmp_path / "stop")):
+            pass
 
 
 def test_trainings_that_were_given_up_are_told_wherever_the_loss_is(tmp_path: Path) -> None:
@@ -107,7 +142,7 @@ def test_trainings_that_were_given_up_are_told_wherever_the_loss_is(tmp_path: Pa
     told = [number.text for number in judged["loss-5"].numbers]
     assert any(text.startswith("0.0500") for text in told)
     assert judged["loss-5"].runs[0].given_up[0].seed == 129000
-    assert "seed 129000, loss 0.0500" in (out / "claims.md").read_text()
+    assert "129000 (loss 0.0500)" in (out / "claims.md").read_text()
     assert "paper-5 with seed 129000 ended at 0.0500" in (out / "README.md").read_text()
 
 

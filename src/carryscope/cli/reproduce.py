@@ -78,7 +78,8 @@ def reproduce(
     else:
         print_plain(f"{claims_result(judged).sentence}\n")
         print_plain(out / "claims.md")
-    for name, reason in failed.items():
+    if failed:
+        name, reason = next(iter(failed.items()))
         raise WorkError(f"{len(failed)} of {len(planned)} models failed; {name}: {reason}")
 
 

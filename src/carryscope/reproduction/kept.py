@@ -7,8 +7,9 @@ its findings and any figure drawn from them.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
-from carryscope.dissection.findings import read_dissection
+from carryscope.dissection.findings import DISSECTION_FILE, Dissection
 from carryscope.errors import CallError
 from carryscope.model.files import CONFIG_FILE
 from carryscope.report.catalogue import figure
@@ -24,6 +25,8 @@ from carryscope.training.summary import FINDING_FILE, TrainingSummary
 from carryscope.verification.faithfulness import FAITHFULNESS_FILE, FaithfulnessFinding
 from carryscope.verification.risk import RISK_FILE
 from carryscope.verification.risk_finding import RiskFinding
+
+T = TypeVar("T")
 
 
 class Results:
@@ -61,19 +64,24 @@ class Results:
         if model not in self.models:
             raise CallError(f"The models are {', '.join(self.models)}. Got '{model}'.")
         kept = self.directory / model
-        dissection = read_dissection(kept)
+        dissection = _read(kept / DISSECTION_FILE, Dissection)
         return Shelf(
             name=model,
             where=str(kept),
             config=read_json(kept / CONFIG_FILE, RunConfig),
-            weights_sha256=dissection.weights_sha256,
-            training=read_json(kept / FINDING_FILE, TrainingSummary),
-            story=dissection.story,
+            weights_sha256=dissection.weights_sha256 if dissection else "",
+            training=_read(kept / FINDING_FILE, TrainingSummary),
+            story=dissection.story if dissection else None,
             dissection=dissection,
-            risk=read_json(kept / RISK_FILE, RiskFinding),
-            faithfulness=read_json(kept / FAITHFULNESS_FILE, FaithfulnessFinding),
+            risk=_read(kept / RISK_FILE, RiskFinding),
+            faithfulness=_read(kept / FAITHFULNESS_FILE, FaithfulnessFinding),
         )
 
     def figure(self, model: str, name: str) -> Figure:
         """A figure of one model, by the name it has in its report."""
         return figure(name, self.shelf(model))
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    """A record, if it was made."""
+    return read_json(path, kind) if path.exists() else None

@@ -15,6 +15,7 @@ from carryscope.dissection.findings import DISSECTION_FILE
 from carryscope.errors import CallError
 from carryscope.model.process import keep_freed_memory, use_threads
 from carryscope.report.page.page import REPORT_FILE
+from carryscope.reproduction.exam import EXAM_FILE
 from carryscope.reproduction.mlp.study import STUDY_FILE
 from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.reproduction.tries import is_stuck, recipe
@@ -47,6 +48,7 @@ STAGES = {
     "dissect": DISSECTION_FILE,
     "risk": RISK_FILE,
     "faithful": FAITHFULNESS_FILE,
+    "exam": EXAM_FILE,
     "report": Path(REPORT_FILE),
 }
 """What each model goes through, and the file by which one sees that it has."""
@@ -55,7 +57,7 @@ WARMING_UP, TIMED = 3, 7
 """Steps made, and steps timed, to tell how long a training will take."""
 
 SECONDS_PER_DIGIT = 25.0
-"""About what dissect, risk, faithful and report take together, for each digit of the questions."""
+"""About what all stages but the training take together, for each digit of the questions."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ def _model(name: str, runs: Path, *, quick: bool) -> Planned:
     config, seconds = recipe(name, runs, quick=quick), 0.0
     if "train" in left:
         seconds += _training_seconds(config)
-    seconds += SECONDS_PER_DIGIT * config.model.digits * len(set(left) - {"train"}) / 4
+    studied = len(set(left) - {"train"}) / (len(STAGES) - 1)
+    seconds += SECONDS_PER_DIGIT * config.model.digits * studied
     return Planned(name, preset(name).about, tuple(left), seconds / 60)
 
 

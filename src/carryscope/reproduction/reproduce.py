@@ -10,15 +10,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from carryscope.reproduction.exam import examine
 from carryscope.reproduction.mlp.study import mlp_study
 from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.reproduction.plan import MLP_STUDY, MODELS, Planned
 from carryscope.reproduction.pool import Outcome
 from carryscope.reproduction.side_by_side import Progress, side_by_side, stop_sign
-from carryscope.reproduction.stages import Sign, bring_to_end, stage, trained
+from carryscope.reproduction.stages import Sign, bring_to_end, in_turn, stage, trained
 from carryscope.reproduction.tries import is_stuck, put_aside, recipe
 from carryscope.runs import Run
-from carryscope.storage import only_writer
+from carryscope.storage import LOCK_FILE, only_writer
 from carryscope.training.summary import FINDING_FILE
 
 
@@ -63,7 +64,9 @@ def _go_through(name: str, runs: Path, quick: bool, threads: int, stop: Path) ->
     """All stages of one model; those that are done answer at once."""
     sign = Sign(stop)
     run = _trained(name, runs, quick, threads, sign)
-    bring_to_end(run.config, run.directory, threads=threads, sign=sign).report()
+    bring_to_end(run.config, run.directory, threads=threads, sign=sign)
+    examine(run)
+    run.report()
 
 
 def _study_mlp(name: str, runs: Path, quick: bool, threads: int, stop: Path) -> None:
@@ -74,13 +77,17 @@ def _study_mlp(name: str, runs: Path, quick: bool, threads: int, stop: Path) -> 
 
 
 def _trained(name: str, runs: Path, quick: bool, threads: int, sign: Sign) -> Run:
-    """A model, trained; a training that got stuck is put aside for one with the next seed."""
-    while True:
-        config = recipe(name, runs, quick=quick)
-        run = trained(config, runs / name, threads=threads, sign=sign)
-        if not is_stuck(name, runs, quick=quick):
-            return run
-        put_aside(name, runs)
+    """A model, trained; a training that got stuck is put aside for one with the next seed.
+
+    The study of the MLP and its base both come here: one waits for the other.
+    """
+    with in_turn(runs / f".{name}{LOCK_FILE}", sign):
+        while True:
+            config = recipe(name, runs, quick=quick)
+            run = trained(config, runs / name, threads=threads, sign=sign)
+            if not is_stuck(name, runs, quick=quick):
+                return run
+            put_aside(name, runs, *([MLP_STUDY] if name == MODELS[0] else []))
 
 
 def _stage(runs: Path, name: str) -> str:

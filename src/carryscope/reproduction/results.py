@@ -18,26 +18,30 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from carryscope.dissection.findings import DISSECTION_FILE
 from carryscope.errors import CallError
-from carryscope.model.files import CONFIG_FILE
+from carryscope.model.files import CONFIG_FILE, weights_hash
 from carryscope.report.catalogue import figure
 from carryscope.reproduction.claims.claims import Judged
 from carryscope.reproduction.claims.judging import judge_claims
 from carryscope.reproduction.claims.page import claims_result, write_claims
 from carryscope.reproduction.claims.tables import write_tables
+from carryscope.reproduction.exam import EXAM_FILE
 from carryscope.reproduction.mlp.figures import abilities, relearning
 from carryscope.reproduction.mlp.finding import MlpStudy
 from carryscope.reproduction.mlp.study import STUDY_FILE
 from carryscope.reproduction.mlp.table import study_page
 from carryscope.reproduction.plan import MLP_STUDY, MODELS, SEEDS
 from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
-from carryscope.reproduction.tries import QUICK, SUCCESS, TRIES, given_up
+from carryscope.reproduction.tries import QUICK, SEEDS_TRIED, SUCCESS, given_up
 from carryscope.runs import Run
 from carryscope.storage import read_json, write_bytes, write_json
-from carryscope.training.summary import TrainingSummary
+from carryscope.training.summary import FINDING_FILE, TrainingSummary
+from carryscope.verification.faithfulness import FAITHFULNESS_FILE
+from carryscope.verification.risk import RISK_FILE
 from carryscope.version import __version__
 
-KEPT_FINDINGS = ("training", "dissection", "risk", "faithfulness")
+KEPT_FINDINGS = (FINDING_FILE, DISSECTION_FILE, RISK_FILE, FAITHFULNESS_FILE, EXAM_FILE)
 """Findings that are kept, one file each."""
 
 KEPT_FIGURES = ("staircase", "digits", "learning", "phases", "nodes-purpose", "carries", "depth")
@@ -49,9 +53,7 @@ COMMAND = "carryscope reproduce"
 def runs_of(directory: Path) -> dict[str, Run]:
     """The models of a reproduction whose training is done, by name."""
     return {
-        name: Run(directory / name)
-        for name in MODELS
-        if (directory / name / "findings" / "training.json").exists()
+        name: Run(directory / name) for name in MODELS if (directory / name / FINDING_FILE).exists()
     }
 
 
@@ -60,6 +62,7 @@ def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
     runs, studied = runs_of(directory), directory / MLP_STUDY / STUDY_FILE
     swept = directory / SEEDS / SWEEP_FILE
     study = read_json(studied, MlpStudy) if studied.exists() else None
+    study = study if study and _is_of(study, runs) else None
     sweep = read_json(swept, Sweep) if swept.exists() else None
     aside = {name: given_up(name, directory) for name in runs}
     judged = judge_claims(runs, given_up=aside, mlp=study, sweep=sweep)
@@ -77,14 +80,20 @@ def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
     return judged
 
 
+def _is_of(study: MlpStudy, runs: Mapping[str, Run]) -> bool:
+    """Whether the study is of the model that is there now, not of one that was put aside."""
+    base = runs.get(MODELS[0])
+    return base is not None and weights_hash(base.model()) == study.subjects[0].weights_sha256
+
+
 def _keep_run(run: Run, out: Path) -> None:
-    """A run's config, findings and figures."""
-    (out / "findings").mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(run.directory / CONFIG_FILE, out / CONFIG_FILE)
-    for name in KEPT_FINDINGS:
-        source = run.directory / "findings" / f"{name}.json"
-        if source.exists():
-            shutil.copyfile(source, out / "findings" / source.name)
+    """A run's config, findings and figures; nothing of one that stood there before."""
+    for made in ("findings", "figures"):
+        shutil.rmtree(out / made, ignore_errors=True)
+    for file in (Path(CONFIG_FILE), *KEPT_FINDINGS):
+        if (run.directory / file).exists():
+            (out / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(run.directory / file, out / file)
     shelf = run.shelf()
     for name in KEPT_FIGURES:
         try:
@@ -168,7 +177,7 @@ def _given_up(aside: Mapping[str, list[TrainingSummary]]) -> list[str]:
     return [
         f"A training whose held-out loss is surely above {SUCCESS:g}, the largest that the paper "
         f"calls a success as it prints it, got stuck: it is put aside and the next seed tried, up "
-        f"to {TRIES} in all. So it went with {'; '.join(told)}."
+        f"to {SEEDS_TRIED} in all. So it went with {'; '.join(told)}."
     ]
 
 

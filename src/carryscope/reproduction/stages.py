@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+from carryscope.dissection.findings import DISSECTION_FILE
 from carryscope.model.files import CONFIG_FILE
 from carryscope.runs import Run
 from carryscope.storage import LOCK_FILE
@@ -58,16 +59,18 @@ def bring_to_end(config: RunConfig, directory: Path, *, threads: int, sign: Sign
 
 def trained(config: RunConfig, directory: Path, *, threads: int, sign: Sign) -> Run:
     """A run with its training done; whoever else is at it is waited for."""
-    _wait_for_others(directory, sign)
+    if directory.is_dir():  # perhaps a worker of a driver that was killed
+        with in_turn(directory / LOCK_FILE, sign):
+            pass
     train(config, directory, threads=threads, should_stop=sign)
     return Run(directory)
 
 
-def _wait_for_others(directory: Path, sign: Sign) -> None:
-    """Another worker may be at this run, even one of a driver that was killed."""
-    if not directory.is_dir():
-        return
-    with (directory / LOCK_FILE).open("a") as lock:
+@contextmanager
+def in_turn(path: Path, sign: Sign) -> Iterator[None]:
+    """Hold a lock; while another process has it, wait, unless the work is to stop."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as lock:
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,7 +78,8 @@ def _wait_for_others(directory: Path, sign: Sign) -> None:
                 sign.heed()
                 time.sleep(SIGN_EVERY)
             else:
-                return
+                break
+        yield
 
 
 def stage(run: Path) -> str:
@@ -88,4 +92,6 @@ def stage(run: Path) -> str:
         return f"training, step {steps:,}"
     if (run / FAITHFULNESS_FILE).exists():
         return "writing"
-    return "comparing" if (run / RISK_FILE).exists() else "dissecting"
+    if (run / RISK_FILE).exists():
+        return "comparing"
+    return "measuring risk" if (run / DISSECTION_FILE).exists() else "dissecting"

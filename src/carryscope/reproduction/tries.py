@@ -21,7 +21,7 @@ SUCCESS = 0.0315
 """The largest final loss of a model that the paper calls successfully trained, 0.031 for 15
 digits, to the last digit that it prints. A held-out loss surely above it means stuck."""
 
-TRIES = 3
+SEEDS_TRIED = 3
 """Seeds that are tried; the last one counts, whatever it comes to."""
 
 QUICK = 10
@@ -44,16 +44,18 @@ def recipe(name: str, runs: Path, *, quick: bool) -> RunConfig:
 def is_stuck(name: str, runs: Path, *, quick: bool) -> bool:
     """Whether the training that is there is to be given up."""
     path = runs / name / FINDING_FILE
-    if quick or not path.exists() or len(_aside(name, runs)) == TRIES - 1:
+    if quick or not path.exists() or len(_aside(name, runs)) >= SEEDS_TRIED - 1:
         return False
     return read_json(path, TrainingSummary).held_out_loss.low > SUCCESS
 
 
-def put_aside(name: str, runs: Path) -> None:
-    """Make room for the next seed."""
+def put_aside(name: str, runs: Path, *studies: str) -> None:
+    """Make room for the next seed; studies of the model go with it."""
     seed = read_json(runs / name / FINDING_FILE, TrainingSummary).seed
     (runs / STUCK).mkdir(exist_ok=True)
-    (runs / name).replace(runs / STUCK / f"{name}-seed-{seed}")
+    for moved in (*studies, name):
+        if (runs / moved).exists():
+            (runs / moved).replace(runs / STUCK / f"{moved}-seed-{seed}")
 
 
 def given_up(name: str, runs: Path) -> list[TrainingSummary]:

@@ -130,13 +130,13 @@ def same_algorithm(claim: Claim, studies: Studies) -> list[Check]:
         both("both have heads that read each of the three columns", _steps_as_told, _roles),
         both(
             "in both no more than one digit in twenty is wrong after one nine",
-            lambda study: (wrong_at_depth(study, 1).high or 1.0) < UNSAFE,
+            lambda study: _below(wrong_at_depth(study, 1).high),
             lambda study: _named(study, wrong_at_depth(study, 1)),
             "core",
         ),
         both(
             "in both more than one digit in twenty is wrong after two",
-            lambda study: (wrong_at_depth(study, 2).low or 0.0) > UNSAFE,
+            lambda study: not _below(wrong_at_depth(study, 2).low, unknown=True),
             lambda study: _named(study, wrong_at_depth(study, 2)),
         ),
         both(
@@ -150,6 +150,11 @@ def same_algorithm(claim: Claim, studies: Studies) -> list[Check]:
             ),
         ),
     ]
+
+
+def _below(share: float | None, *, unknown: bool = False) -> bool:
+    """Whether a share is below the limit of what is safe."""
+    return unknown if share is None else share < UNSAFE
 
 
 def _steps_as_told(study: Study) -> bool:
@@ -176,7 +181,7 @@ def printed_algorithm_adds(claim: Claim, studies: Studies) -> list[Check]:
     )
     return [
         Check(
-            what="no sum of two 5-digit numbers has a sixth digit, which it never writes",
+            what="it writes every digit of every sum (it has no sixth for two 5-digit numbers)",
             holds=carried == 0,
             numbers=[_counted("sums with a sixth digit", carried)],
         )

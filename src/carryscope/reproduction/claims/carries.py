@@ -1,7 +1,7 @@
 """Claims about carries: simple US9 and cascades by length, 99999+1, and the first digits.
 
-In: the measured risk by look-ahead, losses by question class, and the rules of the first digits.
-Out: checks. Wrong digits are counted teacher-forced, whole answers in either way alike.
+In: the exam by look-ahead, losses by question class, and the rules of the first digits. Out:
+checks. Wrong digits are counted teacher-forced, whole answers in either way alike.
 """
 
 from __future__ import annotations
@@ -21,35 +21,21 @@ from carryscope.reproduction.claims.reading import (
     reproduce,
     share,
 )
+from carryscope.reproduction.exam import case_of
 from carryscope.task.columns import QuestionClass
-from carryscope.verification.estimate import Rate
-from carryscope.verification.risk_finding import CaseRisk
+from carryscope.task.strata import LookAhead
 from carryscope.verification.risk_verdict import UNSAFE
 
 
 def wrong_at_depth(study: Study, depth: int) -> Number:
-    """How often a digit is wrong whose carry came through so many nines.
-
-    Over all digits, weighed by how likely each is. Both ends of the interval are weighed means
-    of the digits' own, which is on the side of caution.
-    """
-    cases = [c for c in study.risk.cases if c.depth == depth and c.carrying and c.asked]
-    known = bool(cases)
-    return Number(
-        what=_nines(depth),
-        run=study.name,
-        kind="share",
-        estimate=_weighed(cases, "estimate") if known else None,
-        low=_weighed(cases, "low") if known else None,
-        high=_weighed(cases, "high") if known else None,
-        of=sum(case.asked for case in cases),
-        of_what="answer digits",
-    )
-
-
-def _weighed(cases: list[CaseRisk], field: str) -> float:
-    total = sum(case.probability for case in cases)
-    return sum(case.probability * float(getattr(case.wrong, field)) for case in cases) / total
+    """How often a digit is wrong whose carry came through so many nines, at any place alike."""
+    if depth >= study.digits:
+        return share(_nines(depth), study, Share.measured(0, 0), of_what="answer digits")
+    case = case_of(LookAhead(study.digits, depth, True))
+    right = [cell.right for cell in study.exam.right if cell.case == case]
+    asked = sum(cell.of for cell in right)
+    wrong = Share.measured(asked - sum(cell.count for cell in right), asked)
+    return share(_nines(depth), study, wrong, of_what="answer digits")
 
 
 def _nines(depth: int) -> str:
@@ -98,15 +84,14 @@ def cascades_fail(claim: Claim, studies: Studies) -> list[Check]:
         ]
         for depth in range(2, study.digits):
             wrong = wrong_at_depth(study, depth)
-            if wrong.estimate is not None:
-                checks.append(
-                    Check(
-                        what=f"digits of {study.name} whose carry came through {depth} nines are "
-                        f"wrong more than {UNSAFE:.0%} of the time",
-                        holds=wrong.low is not None and wrong.low > UNSAFE,
-                        numbers=[wrong],
-                    )
+            checks.append(
+                Check(
+                    what=f"digits of {study.name} whose carry came through {depth} nines are "
+                    f"wrong more than {UNSAFE:.0%} of the time",
+                    holds=wrong.low is not None and wrong.low > UNSAFE,
+                    numbers=[wrong],
                 )
+            )
     return checks
 
 
@@ -114,7 +99,9 @@ def nines_plus_one(claim: Claim, studies: Studies) -> list[Check]:
     """Questions in which a carry runs through all columns, as in 99999+1, fail."""
     checks = []
     for study in studies.of(claim):
-        number = _whole_length(study)
+        right = study.exam.through_all
+        wrong = Share.measured(right.of - right.count, right.of)
+        number = share("whole answers wrong", study, wrong)
         checks += [
             _safe_at(study, 0, role="premise"),
             Check(
@@ -125,41 +112,6 @@ def nines_plus_one(claim: Claim, studies: Studies) -> list[Check]:
             ),
         ]
     return checks
-
-
-def _whole_length(study: Study) -> Number:
-    """How often a carry from the units through all other columns goes wrong.
-
-    Whole answers where there is a stratum of just these questions; for longer numbers A_n.
-    """
-    stratum = next((s for s in study.risk.strata if s.name == "P" * (study.digits - 1) + "G"), None)
-    if stratum is not None:
-        return share("whole answers wrong", study, stratum.failed)
-    top = f"A{study.digits}"
-    case = next(
-        (
-            c
-            for c in study.risk.cases
-            if (c.digit, c.depth, c.carrying) == (top, study.digits - 1, True) and c.asked
-        ),
-        None,
-    )
-    if case is None:
-        what = f"no question of {study.name} had a carry through all columns"
-        raise NotMeasured(what, reproduce(study.name))
-    return _rate(study, f"{top} wrong", case.wrong, case.asked)
-
-
-def _rate(study: Study, what: str, rate: Rate, asked: int) -> Number:
-    return Number(
-        what=what,
-        run=study.name,
-        kind="share",
-        estimate=rate.estimate,
-        low=rate.low,
-        high=rate.high,
-        of=asked,
-    )
 
 
 def _rules(study: Study) -> list[Rule]:
@@ -204,13 +156,15 @@ def _token(study: Study, rule: Rule) -> list[Number]:
 
 
 def more_compute_for_a4(claim: Claim, studies: Studies) -> list[Check]:
-    """Heads at the row of "=" work for A4 as well, and A4 alone has such help."""
+    """What the row of "=" wrote is used for A4, and for A4 alone.
+
+    In one layer, teacher-forced, that row cannot reach A4 in any other way.
+    """
     (study,) = studies.of(claim)
     _, second, middle = _rules(study)
     row = study.layout.first_row + study.layout.signs
     heads = [node for node in study.nodes.nodes if node.row == row and node.head is not None]
     useful = Share.measured(sum(node.useful for node in heads), len(heads))
-    reaching = sum(second.digit in node.digits for node in heads)
     return [
         Check(
             what=f"every head at row {row} is useful",
@@ -218,11 +172,6 @@ def more_compute_for_a4(claim: Claim, studies: Studies) -> list[Check]:
             numbers=[
                 count("useful heads", study, useful.count, of=useful.of, of_what="heads"),
             ],
-        ),
-        Check(
-            what=f"taking a head away at row {row} changes {second.digit} itself",
-            holds=reaching > 0,
-            numbers=[count("heads that do", study, reaching, of=len(heads), of_what="heads")],
         ),
         Check(
             what=f"{second.digit} makes use of the digit that row {row} wrote",

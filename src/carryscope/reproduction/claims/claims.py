@@ -4,9 +4,9 @@ In: `claims.json`, written by hand from the paper, and checks that a measure mad
 
 A claim is broken into checks, each a sentence that numbers can bear out or not. It *holds* if
 all of its checks do, *in part* if some do, *not* if none does, or if a check fails with which
-the claim falls. And a claim that an untrained model of the same shape fulfils as well *holds
-for any one-layer model*. Nothing here knows a result: tolerances stand in the claims file, with
-their reasons.
+the claim falls. A claim that an untrained model of the same shape fulfils as well *holds for any
+one-layer model*; one whose premise fails *cannot be asked*. Nothing here knows a result:
+tolerances stand in the claims file, with their reasons.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class Verdict(StrEnum):
     FAILS = "does not hold"
     ANY = "holds for any one-layer model"
     """Trained or not: it follows from the architecture and says nothing about the model."""
+    MOOT = "cannot be asked"
+    """Its premise fails: that cascades fail says nothing of a model that cannot add."""
     UNMEASURED = "not measured"
 
 
@@ -103,7 +105,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The number as a person reads it."""
         if self.estimate is None:
-            return "never" if self.kind in ("step", "steps") else "none asked"
+            return "never" if self.kind in ("step", "steps") else "nothing to ask"
         if self.kind == "share":
             return self._share(self.estimate)
         if self.kind == "loss":
@@ -142,8 +144,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     holds: bool
     numbers: list[Number]
     role: Literal["part", "core", "premise"] = "part"
-    """A claim falls with its core, and with a premise, which is no part of it: that cascades fail
-    says nothing of a model that cannot add."""
+    """A claim falls with its core; without its premise, which is no part of it, it cannot be
+    asked."""
     control: bool | None = None
     """Whether it holds for an untrained model of the same shape too; none if that is unknown."""
 
@@ -205,7 +207,9 @@ def verdict_of(checks: Sequence[Check]) -> Verdict:
     """All hold, some, or none; and whether an untrained model does as well."""
     counted = _counted(checks)
     held = sum(check.holds for check in counted)
-    if held == 0 or any(check.role != "part" and not check.holds for check in checks):
+    if any(check.role == "premise" and not check.holds for check in checks):
+        return Verdict.MOOT
+    if held == 0 or any(check.role == "core" and not check.holds for check in checks):
         return Verdict.FAILS
     if held < len(counted):
         return Verdict.PART
@@ -232,7 +236,7 @@ def _reason(verdict: Verdict, checks: Sequence[Check]) -> str:
         )
     premises = [check for check in failed if check.role == "premise"]
     if premises:
-        return f"A premise fails, for it is not found that {_told(premises)}."
+        return f"Its premise fails: it is not found that {_told(premises)}."
     decisive = [check for check in failed if check.role == "core"]
     opening = f"{_tally(held, counted)}, {'but' if held else 'for'} it is not found that"
     forced = [check for check in held if check.control]

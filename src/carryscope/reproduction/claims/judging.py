@@ -28,9 +28,11 @@ from carryscope.reproduction.claims.claims import (
     load_claims,
 )
 from carryscope.reproduction.claims.reading import Measure, NotMeasured, Studies, Study
+from carryscope.reproduction.exam import EXAM_FILE, ExamFinding
 from carryscope.reproduction.mlp.finding import MlpStudy
 from carryscope.reproduction.sweep.finding import Sweep
 from carryscope.runs import Run
+from carryscope.storage import read_json
 from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import differences
 from carryscope.training.presets import PRESETS, run_config
@@ -47,6 +49,7 @@ MEASURES: Mapping[str, Measure] = {
         training.task_mix,
         training.trains_well,
         training.no_memorisation,
+        training.us9_struggles,
         training.longer_takes_longer,
         learning.semi_independent,
         learning.highest_first,
@@ -104,7 +107,9 @@ def judge_claims(
 def study_of(name: str, run: Run, given_up: Sequence[TrainingSummary] = ()) -> Study:
     """A run as measures see it."""
     trained = (run.directory / METRICS_FILE).exists()
-    return Study(name, run.shelf(), run.metrics if trained else tuple, given_up)
+    metrics, sat = run.metrics if trained else tuple, run.directory / EXAM_FILE
+    taken = read_json(sat, ExamFinding) if sat.exists() else None
+    return Study(name, run.shelf(), metrics, taken, given_up)
 
 
 def judge(

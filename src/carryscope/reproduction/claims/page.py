@@ -78,9 +78,10 @@ def claims_markdown(result: ClaimsResult) -> str:
         f"**{result.sentence}**",
         f"Written by carryscope {result.package_version} from `{CLAIMS_RESULT}`, which has all "
         "numbers in full. A claim is broken into checks: it holds if all of them do, in part if "
-        "some do, not if none does, or if its core or a premise fails; and what an untrained model "
-        "fulfils as well holds for any one-layer model. Intervals are 95 %. "
-        "Tolerances were written down with their reasons, which never are that they fit.",
+        "some do, not if none does, or if its core fails; one whose premise fails cannot be asked; "
+        "and what an untrained model fulfils as well holds for any one-layer model. Intervals are "
+        "95 %. Tolerances were written down with their reasons, which never are that they fit.",
+        *_put_aside(result.claims),
         "## All claims",
         _overview(result.claims),
         "## The runs",
@@ -89,6 +90,26 @@ def claims_markdown(result: ClaimsResult) -> str:
         *(_details(one) for one in result.claims),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _put_aside(claims: Sequence[Judged]) -> list[str]:
+    """That some models are not those of the first seed that was tried."""
+    later = {run.name: run for one in claims for run in one.runs if run.given_up}
+    if not later:
+        return []
+    told = [
+        f"{as_text(run.name)} is of seed {run.seed}, after {_losses(run)}" for run in later.values()
+    ]
+    return [
+        "Trainings that got stuck, with a loss surely above the largest that the paper calls a "
+        f"success, were put aside, and the next seed tried: {'; '.join(told)}. What is said below "
+        "of such a model is said of one that got through. The claim about seeds leaves none out."
+    ]
+
+
+def _losses(run: RunBehind) -> str:
+    """The seeds that were given up, and how high they ended."""
+    return " and ".join(f"{s.seed} (loss {s.held_out_loss.estimate:.4f})" for s in run.given_up)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -120,8 +141,10 @@ def _paper(one: Judged) -> str:
     beside = {f"{n.what} {n.paper_text}": n.paper_text for n in _shown(one) if n.paper}
     if len(set(beside.values())) == 1:
         return next(iter(beside.values()))
-    values = list(beside) or [paper_values()[name].text for name in one.claim.paper]
-    return "; ".join(dict.fromkeys(values[:NUMBERS_IN_TABLE])) or one.claim.statement
+    values = list(beside) or [
+        f"{value.what}: {value.text}" for name in one.claim.paper if (value := paper_values()[name])
+    ]
+    return "; ".join(values[:NUMBERS_IN_TABLE]) or one.claim.statement
 
 
 def _measured(one: Judged) -> str:
@@ -148,7 +171,7 @@ def _runs(claims: Sequence[Judged]) -> str:
             "" if run.seed is None else f"{run.seed}",
             "" if run.steps is None else f"{run.steps:,}",
             run.weights_sha256[:12],
-            "; ".join(f"seed {s.seed}, loss {s.held_out_loss.estimate:.4f}" for s in run.given_up),
+            _losses(run),
         ]
         for run in runs.values()
     ]
@@ -178,9 +201,6 @@ def _details(one: Judged) -> str:
 
 def _run(one: Judged, name: str) -> str:
     """A run by name, and that it is missing or not the recipe of its name."""
-    if name.endswith("*"):
-        seeds = [run for run in one.runs if run.name.startswith(name[:-1])]
-        return f"{as_text(name)} ({len(seeds)} of them)"
     found = next((run for run in one.runs if run.name == name), None)
     if found is None:
         return f"{as_text(name)} (missing)"

@@ -23,11 +23,14 @@ from carryscope.evidence import Mean, Share
 from carryscope.report.paper import paper_values
 from carryscope.report.shelf import Shelf
 from carryscope.reproduction.claims.claims import Check, Claim, Number
+from carryscope.reproduction.exam import ExamFinding
 from carryscope.reproduction.mlp.finding import MlpStudy
 from carryscope.reproduction.sweep.finding import Sweep
 from carryscope.task.columns import QuestionClass
 from carryscope.task.tokens import Format
+from carryscope.training.config import differences
 from carryscope.training.losses import StepRecord
+from carryscope.training.presets import run_config
 from carryscope.training.summary import LAST_STEPS, TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding
 from carryscope.verification.risk_finding import RiskFinding
@@ -51,6 +54,7 @@ class Study:
     name: str
     shelf: Shelf
     read_metrics: Callable[[], Sequence[StepRecord]]
+    known_exam: ExamFinding | None = None
     given_up: Sequence[TrainingSummary] = ()
     """Trainings of the same recipe with other seeds that got stuck and do not count."""
 
@@ -82,6 +86,10 @@ class Study:
     @property
     def risk(self) -> RiskFinding:
         return self._there(self.shelf.risk, "risk")
+
+    @property
+    def exam(self) -> ExamFinding:
+        return self._there(self.known_exam, "exam")
 
     @property
     def faithfulness(self) -> FaithfulnessFinding:
@@ -157,6 +165,13 @@ class Studies:
         if name not in self._studies:
             raise NotMeasured(f"there is no run {name}", reproduce(name))
         return self._studies[name]
+
+    def seeds_of(self, name: str) -> Sweep | None:
+        """The sweep over seeds, if it is one of this recipe, unchanged."""
+        if self.sweep is None or self.sweep.recipe.training is None:
+            return None
+        recipe = run_config(name, {"seed": self.sweep.recipe.training.seed})
+        return None if differences(recipe, self.sweep.recipe) else self.sweep
 
     def of(self, claim: Claim) -> list[Study]:
         """The runs that a claim is about; all of them, or it is not measured."""

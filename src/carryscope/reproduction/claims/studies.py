@@ -19,6 +19,10 @@ from carryscope.reproduction.mlp.finding import (
     Subject,
 )
 from carryscope.reproduction.sweep.seeds import SeedFinding
+from carryscope.verification.risk_verdict import UNSAFE
+
+RECIPE = "paper-5"
+"""The recipe whose seeds are asked."""
 
 SWEEP = "carryscope sweep --preset paper-5 --seeds 129000..129015 --out runs/reproduce/seeds"
 """The command by which the seeds are made: the one of the preset, and fifteen more."""
@@ -32,16 +36,17 @@ def same_across_seeds(claim: Claim, studies: Studies) -> list[Check]:
 
     Seeds that cannot be asked (questions too short for a cascade) do not count.
     """
-    if studies.sweep is None or len(studies.sweep.results) < 2:
-        raise NotMeasured("there is no sweep over seeds", SWEEP)
-    seeds = studies.sweep.results
-    known = {found.name: found.holds for found in studies.sweep.properties}
+    sweep = studies.seeds_of(RECIPE)
+    if sweep is None or len(sweep.results) < 2:
+        raise NotMeasured(f"there is no sweep over seeds of {RECIPE}", SWEEP)
+    seeds = sweep.results
+    known = {found.name: found.holds for found in sweep.properties}
     asked = {
         "heads read each of the three columns": _share(seeds),
         "every sub-task of Algorithm 1 is carried": known[
             "every sub-task of Algorithm 1 is carried"
         ],
-        "cascades fail": known["cascades fail"],
+        "cascades fail, and carries through one nine do not": _fail_alike(seeds),
     }
     checks = []
     for what, found in asked.items():
@@ -58,6 +63,23 @@ def _share(seeds: Sequence[SeedFinding]) -> Share:
     """The seeds in which some head reads each of the columns."""
     reading = [{head.offset for head in s.heads if head.role is not None} for s in seeds]
     return Share.measured(sum(set(READ) <= found for found in reading), len(seeds))
+
+
+def _fail_alike(seeds: Sequence[SeedFinding]) -> Share:
+    """The seeds that do simple US9 and no cascades, of those that can be asked."""
+    told = [
+        {
+            cascade: [d.wrong for d in seed.depths if d.carrying and (d.depth >= 2) == cascade]
+            for cascade in (False, True)
+        }
+        for seed in seeds
+    ]
+    asked = [wrong for wrong in told if wrong[True]]
+    alike = [
+        all(w.high < UNSAFE for w in wrong[False]) and any(w.low > UNSAFE for w in wrong[True])
+        for wrong in asked
+    ]
+    return Share.measured(sum(alike), len(asked))
 
 
 def mlp_study(claim: Claim, studies: Studies) -> list[Check]:

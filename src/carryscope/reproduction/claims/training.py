@@ -40,18 +40,24 @@ def final_loss(claim: Claim, studies: Studies) -> list[Check]:
     ]
     if study.given_up:
         checks.append(_at_once(study))
-    if studies.sweep is not None and studies.sweep.recipe.preset == study.name:
-        checks.append(_most_seeds(studies.sweep, at_most(paper)))
+    sweep = studies.seeds_of(study.name)
+    if sweep is not None:
+        checks.append(_most_seeds(sweep, at_most(paper)))
     return checks
 
 
 def _at_once(study: Study) -> Check:
     """No training was given up before."""
-    stuck = [
-        loss(f"held-out loss, seed {one.seed}, given up", study, one.held_out_loss)
+    what = "the first seed that is tried gets there"
+    return Check(what=what, holds=False, numbers=_stuck(study))
+
+
+def _stuck(study: Study) -> list[Number]:
+    """The losses of the trainings that were given up."""
+    return [
+        loss(f"held-out loss of {study.name}, seed {one.seed}, given up", study, one.held_out_loss)
         for one in study.given_up
     ]
-    return Check(what="the first seed that is tried gets there", holds=False, numbers=stuck)
 
 
 def _most_seeds(sweep: Sweep, most: float) -> Check:
@@ -197,9 +203,37 @@ def task_mix(claim: Claim, studies: Studies) -> list[Check]:
 
 def trains_well(claim: Claim, studies: Studies) -> list[Check]:
     """Every model of the claim ends as low as the worst that the paper calls successful."""
+    most = at_most(LARGEST_SUCCESS)
     return [
-        _reaches(study, "held-out loss", study.training.held_out_loss, LARGEST_SUCCESS)
+        Check(
+            what=f"a training of {study.name} ends at a held-out loss of at most {most:g}",
+            holds=study.training.held_out_loss.low <= most,
+            numbers=[
+                loss(f"held-out loss of {study.name}", study, study.training.held_out_loss),
+                *_stuck(study),
+            ],
+        )
         for study in studies.of(claim)
+    ]
+
+
+def us9_struggles(claim: Claim, studies: Studies) -> list[Check]:
+    """At A3 US9 ends with more loss than BA and than UC1."""
+    (study,) = studies.of(claim)
+    place = study.layout.answer_names.index("A3")
+    means = {
+        task.name: Mean.measured(
+            [x for r in study.last_steps if (x := r.task_loss[task.name][place]) is not None]
+        )
+        for task in Task
+    }
+    return [
+        Check(
+            what=f"at A3 US9 has more loss than {other}",
+            holds=means["US9"].low > means[other].high,
+            numbers=[loss(task, study, means[task], of_what="steps") for task in ("US9", other)],
+        )
+        for other in ("BA", "UC1")
     ]
 
 
@@ -216,12 +250,13 @@ def no_memorisation(claim: Claim, studies: Studies) -> list[Check]:
                     loss("held-out", study, held_out),
                     loss("last 100 steps", study, last, of_what="steps"),
                 ],
+                control=True,  # the last steps are fresh questions too
             ),
             Check(
                 what=f"{study.name} answers most fresh questions right",
                 holds=study.training.uniform_correct.low > 0.5,
                 numbers=[share("whole answers right", study, study.training.uniform_correct)],
-                role="premise",
+                role="core",
             ),
         ]
     return checks

@@ -11,7 +11,7 @@ import msgspec
 from carryscope.dissection.story import LEARNT_LOSS
 from carryscope.evidence import Mean, Share
 from carryscope.model.config import ModelConfig
-from carryscope.reproduction.mlp.exam import CaseRight
+from carryscope.reproduction.exam import CaseRight
 
 CAN = 0.95
 """A case counts as done if at least this share is right, by the lower end of the interval."""

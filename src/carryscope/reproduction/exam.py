@@ -1,6 +1,7 @@
-"""The exam of the MLP study: questions of every kind for every answer digit, the same for all.
+"""An exam: questions of every kind for every answer digit, the same for all models of a size.
 
-In: a model. Out: for each answer digit and each case, how often the digit is right.
+In: a model. Out: for each answer digit and each case, how often the digit is right. The rarest
+cases are asked as often as the commonest, which the measured risk cannot afford.
 
 What a digit needs is told by the columns below it (DESIGN's look-ahead), so the cases are
 
@@ -18,21 +19,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import msgspec
 import numpy as np
 from jaxtyping import Int
 
 from carryscope.evidence import Share
+from carryscope.model.files import weights_hash
 from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
+from carryscope.runs import Run
+from carryscope.storage import read_json, write_json
 from carryscope.task.columns import State
 from carryscope.task.questions import Array, Questions
 from carryscope.task.sampling import with_states
 from carryscope.task.strata import PAIRS_PER_STATE, LookAhead, look_ahead_probabilities
 
-QUESTIONS_PER_LOOK_AHEAD = 1000
-"""Enough for an interval that reaches at most 3.1 % to either side."""
+EXAM_FILE = Path("findings") / "exam.json"
+
+EACH = 200
+"""Questions for each digit and look-ahead: an interval reaches at most 6.9 % to either side."""
 
 EXAM_SEED = 20240613
 """Draws the questions, apart from all batches, which are drawn from (seed, step)."""
@@ -48,6 +55,17 @@ class CaseRight(msgspec.Struct, frozen=True, kw_only=True):
     case: str
     right: Share
     """How often the digit is right, teacher-forced."""
+
+
+class ExamFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """How a model did."""
+
+    weights_sha256: str
+    each: int
+    """Questions for each digit and look-ahead."""
+    right: list[CaseRight]
+    through_all: Share
+    """Whole answers right where a carry from the units runs through all other columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,20 +92,20 @@ def cases(digits: int) -> list[str]:
 
 
 @lru_cache(maxsize=2)
-def exam(digits: int) -> Exam:
+def exam(digits: int, each: int) -> Exam:
     """The questions for models of so many digits: the same for every model."""
     generator = np.random.default_rng((EXAM_SEED, digits))
     asked = tuple(look_ahead_probabilities(digits))
-    blocks = [with_states(generator, _states(generator, case, digits)) for case in asked]
+    blocks = [with_states(generator, _states(generator, case, digits, each)) for case in asked]
     return Exam(Questions.joined(blocks).frozen(), asked)
 
 
 def _states(
-    generator: np.random.Generator, asked: LookAhead, digits: int
+    generator: np.random.Generator, asked: LookAhead, digits: int, each: int
 ) -> Int[Array, "batch column"]:
     """States of every column: free as in uniform questions, but for those that are looked at."""
     chances = [PAIRS_PER_STATE[state] / 100 for state in State]
-    states = generator.choice(len(State), (QUESTIONS_PER_LOOK_AHEAD, digits), p=chances)
+    states = generator.choice(len(State), (each, digits), p=chances)
     last = asked.digit - asked.depth
     states[:, last : asked.digit] = State.PROPAGATE
     if last:
@@ -95,19 +113,41 @@ def _states(
     return states
 
 
-def sit(model: Transformer) -> list[CaseRight]:
+def sit(model: Transformer, *, each: int = EACH) -> ExamFinding:
     """How a model does in the exam, digit by digit, case by case."""
     layout = model.config.layout
-    taken = exam(layout.digits)
+    taken = exam(layout.digits, each)
     right = predict(model, taken.questions, free_running=False).right
     hits: dict[tuple[str, str], list[Array]] = {}
+    whole = right[:0]
     for i, asked in enumerate(taken.asked):
-        block = slice(i * QUESTIONS_PER_LOOK_AHEAD, (i + 1) * QUESTIONS_PER_LOOK_AHEAD)
-        of_digit = right[block, layout.answer_length - 1 - asked.digit]
+        block = right[i * each : (i + 1) * each]
+        of_digit = block[:, layout.answer_length - 1 - asked.digit]
         hits.setdefault((f"A{asked.digit}", case_of(asked)), []).append(of_digit)
-    return [
+        if asked == LookAhead(layout.digits, layout.digits - 1, True):
+            whole = block
+    found = [
         CaseRight(digit=digit, case=case, right=Share.of_hits(np.concatenate(hits[digit, case])))
         for case in cases(layout.digits)
         for digit in (f"A{k}" for k in reversed(range(layout.digits + 1)))
         if (digit, case) in hits
     ]
+    return ExamFinding(
+        weights_sha256=weights_hash(model),
+        each=each,
+        right=found,
+        through_all=Share.of_hits(whole.all(axis=1)),
+    )
+
+
+def examine(run: Run) -> ExamFinding:
+    """The exam of a run, taken once and kept."""
+    path = run.directory / EXAM_FILE
+    weights = weights_hash(run.model())
+    if path.exists():
+        known = read_json(path, ExamFinding)
+        if known.weights_sha256 == weights:
+            return known
+    found = sit(run.model())
+    write_json(path, found)
+    return found
