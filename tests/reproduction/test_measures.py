@@ -204,12 +204,9 @@ def test_a_head_that_hardly_stands_out_does_not():
     base = shipped().heads
     others = [e for e in base.effects if e.head is not None and e.question_class == "BA"]
     level = max(e.loss.estimate for e in others)
-    effects = [
-        replace(e, loss=mean(0.6 * level, 0.7 * level))
-        if e in others and e.loss.high < level
-        else e
-        for e in base.effects
-    ]
+    rivals = [e for e in others if e.loss.high < level]
+    near = mean(0.6 * level, 0.7 * level)
+    effects = [replace(e, loss=near) if e in rivals else e for e in base.effects]
     assert verdict("base-add-head", paper_5=shipped()) == HOLDS
     study = altered(shipped(), "dissection.heads", effects=effects)
     assert verdict("base-add-head", paper_5=study) == FAILS
