@@ -18,6 +18,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from carryscope.dissection.findings import DISSECTION_FILE
 from carryscope.errors import CallError
 from carryscope.model.files import CONFIG_FILE, weights_hash
@@ -46,6 +48,9 @@ KEPT_FINDINGS = (FINDING_FILE, DISSECTION_FILE, RISK_FILE, FAITHFULNESS_FILE, EX
 
 KEPT_FIGURES = ("staircase", "digits", "learning", "phases", "nodes-purpose", "carries", "depth")
 """Figures that are kept, as SVG: those that the paper has, or that settle what it leaves open."""
+
+WITHOUT_LAYOUT = -1
+"""How JSON is kept: on one line, at half the size."""
 
 COMMAND = "carryscope reproduce"
 
@@ -92,8 +97,8 @@ def _keep_run(run: Run, out: Path) -> None:
         shutil.rmtree(out / made, ignore_errors=True)
     for file in (Path(CONFIG_FILE), *KEPT_FINDINGS):
         if (run.directory / file).exists():
-            (out / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(run.directory / file, out / file)
+            record = (run.directory / file).read_bytes()
+            write_bytes(out / file, msgspec.json.format(record, indent=WITHOUT_LAYOUT))
     shelf = run.shelf()
     for name in KEPT_FIGURES:
         try:
