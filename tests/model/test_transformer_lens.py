@@ -11,6 +11,9 @@ import torch
 
 from carryscope.errors import CallError
 from carryscope.model.transformer_lens import read_state_dict, write_state_dict
+from carryscope.training.data import training_batch
+from carryscope.training.presets import run_config
+from carryscope.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
 PEER = Path(os.environ.get("CARRYSCOPE_PEER", ROOT / ".venv-tl" / "bin" / "python"))
@@ -157,3 +160,21 @@ class TestAgainstRealTransformerLens:
         assert model.config == config
         theirs = torch.load(tmp_path / "cache.pt", weights_only=True)["logits"]
         torch.testing.assert_close(model(tokens), theirs, atol=1e-4, rtol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PEER.exists(), reason="no TransformerLens venv; `make test-slow` makes it")
+def test_a_training_by_the_papers_recipe_is_the_same_on_transformer_lens(tmp_path):
+    from carryscope.model.transformer_lens import hooked_transformer_config
+
+    trainer, steps = Trainer(run_config("paper-5", {})), 60
+    write_state_dict(trainer.model, tmp_path / "ours.pth")
+    torch.save(hooked_transformer_config(trainer.model.config), tmp_path / "config.pt")
+    asked = [training_batch(trainer.recipe, 5, step) for step in range(steps)]
+    batches = [torch.from_numpy(trainer.model.config.layout.encode(batch)) for batch in asked]
+    torch.save(torch.stack(batches), tmp_path / "tokens.pt")
+    peer("train", str(tmp_path))
+    theirs = torch.load(tmp_path / "losses.pt", weights_only=True)
+    ours = torch.tensor([trainer.advance().loss for _ in range(steps)])
+    torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=0)
+    assert ours[-1] < ours[0] - 0.5
