@@ -81,7 +81,10 @@ def _risk(model: Transformer) -> RiskFinding:
 
 
 def verdicts(*claims: str, **runs: Study) -> dict[str, str]:
-    """The verdicts on some claims, or on all; `paper_5=...` stands for the run paper-5."""
+    """The verdicts on some claims, or on all; `paper_5=...` stands for the run
+    paper-5, and for paper-5-long if that is not named."""
+    if "paper_5" in runs:
+        runs.setdefault("paper_5_long", runs["paper_5"])
     studies = {name.replace("_", "-"): study for name, study in runs.items()}
     named = {name: dataclasses.replace(study, name=name) for name, study in studies.items()}
     asked = [claim for claim in load_claims() if not claims or claim.id in claims]

@@ -89,7 +89,8 @@ def with_changes(effects, rows):
 
 def test_runs_that_are_not_there_are_not_measured():
     found = verdicts(paper_5=shipped())
-    missing = {c.id for c in load_claims() if set(c.runs) - {"paper-5"}} | {"mlp-study", "seeds"}
+    there = {"paper-5", "paper-5-long"}
+    missing = {c.id for c in load_claims() if set(c.runs) - there} | {"mlp-study", "seeds"}
     assert {name for name, verdict in found.items() if verdict == UNMEASURED} == missing
 
 
@@ -194,8 +195,8 @@ def test_of_two_heads_with_one_role_the_more_useful_counts_for_its_rank():
     both = [replace(h, offset=0, role=own.role) if h.offset == 1 else h for h in heads]
     study = altered(shipped(), "dissection.attention", heads=both)
     claim = next(claim for claim in load_claims() if claim.id == "head-ranking")
-    lost = judge_one(claim, {"paper-5": study}).checks[0].numbers[0]
-    whole = judge_one(claim, {"paper-5": shipped()}).checks[0].numbers
+    lost = judge_one(claim, {"paper-5-long": study}).checks[0].numbers[0]
+    whole = judge_one(claim, {"paper-5-long": shipped()}).checks[0].numbers
     assert below.role != own.role
     assert lost == max(whole, key=lambda number: number.estimate)
 
@@ -326,7 +327,7 @@ def test_every_seed_must_do_it_for_the_algorithm_to_be_one():
 
     def judged(seeds):
         named = [replace(seed, seed=number) for number, seed in enumerate(seeds)]
-        sweep = summarised(run_config("paper-5", {}), range(len(seeds)), named, [])
+        sweep = summarised(run_config("fast-5", {}), range(len(seeds)), named, [])
         claim = next(claim for claim in load_claims() if claim.id == "seeds")
         return judge_one(claim, {}, sweep=sweep).verdict
 

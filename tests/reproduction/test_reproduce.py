@@ -7,37 +7,29 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from threading import Thread
 
 import pytest
-from report.page.shelves import replaced
 from waiting import PATIENCE, wait_for
 
-import carryscope
 from carryscope.cli.main import run as command
 from carryscope.errors import CallError
 from carryscope.reproduction.claims.claims import load_claims
-from carryscope.reproduction.claims.reading import at_most
-from carryscope.reproduction.claims.training import LARGEST_SUCCESS
 from carryscope.reproduction.kept import Results
 from carryscope.reproduction.mlp.variants import VARIANTS
-from carryscope.reproduction.plan import MLP_STUDY, MODELS, chosen, plan
-from carryscope.reproduction.results import machine, runs_of, write_results
-from carryscope.reproduction.stages import Sign, in_turn
-from carryscope.reproduction.tries import (
+from carryscope.reproduction.plan import (
+    MLP_STUDY,
+    MODELS,
     QUICK,
-    SEEDS_TRIED,
-    SUCCESS,
-    given_up,
-    is_stuck,
-    put_aside,
+    STUDIED,
+    Planned,
+    chosen,
+    plan,
     recipe,
 )
+from carryscope.reproduction.reproduce import queue
+from carryscope.reproduction.results import machine, runs_of, write_results
 from carryscope.runs import SHIPPED
-from carryscope.storage import write_json
-from carryscope.training.loop import Stopped
 from carryscope.training.presets import PRESETS
 
 
@@ -55,8 +47,8 @@ def test_an_unknown_model_is_named() -> None:
         chosen("paper-5,paper-6")
 
 
-def test_a_quick_recipe_differs_in_its_steps_alone(tmp_path: Path) -> None:
-    whole, quick = (recipe("paper-15", tmp_path, quick=quick) for quick in (False, True))
+def test_a_quick_recipe_differs_in_its_steps_alone() -> None:
+    whole, quick = (recipe("paper-15", quick=quick) for quick in (False, True))
     assert whole.model == quick.model
     assert whole.training is not None
     assert quick.training is not None
@@ -71,79 +63,13 @@ def test_the_plan_counts_what_is_left(tmp_path: Path) -> None:
     assert 0 < done.minutes < 1 < fresh.minutes
 
 
-def finished(runs: Path, name: str, loss: float, seed: int = 129000) -> None:
-    """A run whose training ended with this held-out loss."""
-    found = carryscope.load().training()
-    held_out = replaced(found.held_out_loss, estimate=loss, low=loss, high=loss)
-    changed = replaced(found, held_out_loss=held_out, seed=seed)
-    write_json(runs / name / "findings" / "training.json", changed)
-
-
-def test_success_is_what_the_paper_calls_so() -> None:
-    assert at_most(LARGEST_SUCCESS) == SUCCESS
-
-
-def test_a_training_that_got_stuck_is_put_aside_and_the_next_seed_tried(tmp_path: Path) -> None:
-    for tried in range(SEEDS_TRIED):
-        config = recipe("paper-5", tmp_path, quick=False)
-        assert config.training is not None
-        assert config.training.seed == 129000 + tried
-        finished(tmp_path, "paper-5", loss=0.05 + tried, seed=129000 + tried)
-        finished(tmp_path, "paper-5-heads-2", loss=0.03)
-        assert is_stuck("paper-5", tmp_path, quick=False) == (tried < SEEDS_TRIED - 1)
-        assert not is_stuck("paper-5", tmp_path, quick=True)
-        assert not is_stuck("paper-5-heads-2", tmp_path, quick=False)
-        if tried < SEEDS_TRIED - 1:
-            (left,) = plan(["paper-5"], tmp_path, quick=False, threads=1)
-            assert left.left[0] == "train"
-            put_aside("paper-5", tmp_path)
-            assert not (tmp_path / "paper-5").exists()
-    assert [one.seed for one in given_up("paper-5", tmp_path)] == [129000, 129001]
-    assert given_up("paper-5-heads-2", tmp_path) == []
-
-
-def test_a_study_goes_with_the_model_it_was_of(tmp_path: Path) -> None:
-    finished(tmp_path, "paper-5", loss=0.05)
-    (tmp_path / MLP_STUDY).mkdir()
-    put_aside("paper-5", tmp_path, MLP_STUDY)
-    assert {path.name for path in tmp_path.iterdir()} == {"stuck"}
-    assert len(given_up("paper-5", tmp_path)) == 1
-
-
-def test_two_that_need_the_same_run_take_turns(tmp_path: Path) -> None:
-    sign, order = Sign(tmp_path / "stop"), []
-
-    def second() -> None:
-        with in_turn(tmp_path / "lock", sign):
-            order.append("second")
-
-    other = Thread(target=second)
-    with in_turn(tmp_path / "lock", sign):
-        other.start()
-        time.sleep(0.1)
-        order.append("first")
-    other.join()
-    assert order == ["first", "second"]
-
-
-def test_one_that_waits_heeds_the_sign_to_stop(tmp_path: Path) -> None:
-    (tmp_path / "stop").touch()
-    with in_turn(tmp_path / "lock", Sign(tmp_path / "stop")), pytest.raises(Stopped):  # noqa: SIM117
-        with in_turn(tmp_path / "lock", Sign(tmp_path / "stop")):
-            pass
-
-
-def test_trainings_that_were_given_up_are_told_wherever_the_loss_is(tmp_path: Path) -> None:
-    runs, out = tmp_path / "runs", tmp_path / "out"
-    finished(runs, "paper-5", loss=0.05)
-    put_aside("paper-5", runs)
-    shutil.copytree(SHIPPED, runs / "paper-5")
-    judged = {one.claim.id: one for one in write_results(runs, out, quick=False)}
-    told = [number.text for number in judged["loss-5"].numbers]
-    assert any(text.startswith("0.0500") for text in told)
-    assert judged["loss-5"].runs[0].given_up[0].seed == 129000
-    assert "129000 (loss 0.0500)" in (out / "claims.md").read_text()
-    assert "paper-5 with seed 129000 ended at 0.0500" in (out / "README.md").read_text()
+def test_the_study_of_the_mlp_comes_after_its_base_and_what_is_long_comes_first() -> None:
+    minutes = {"paper-5": 9.0, "paper-10": 20.0, STUDIED: 15.0, MLP_STUDY: 10.0}
+    left = [Planned(name, "", ("train",), n) for name, n in minutes.items()]
+    done = Planned("paper-15", "", (), 0.0)
+    named = [(STUDIED, [STUDIED, MLP_STUDY]), ("paper-10", ["paper-10"]), ("paper-5", ["paper-5"])]
+    assert queue([*left, done]) == named
+    assert queue([left[3], done]) == [(MLP_STUDY, [MLP_STUDY])]
 
 
 @pytest.fixture(scope="module")
@@ -221,12 +147,12 @@ def test_a_model_that_fails_is_told_and_the_results_are_written(
 @pytest.mark.slow
 def test_a_quick_reproduction_of_one_model_and_the_study(tmp_path: Path) -> None:
     runs, results = tmp_path / "quick", tmp_path / "quick" / "results"
-    call = ["reproduce", "--quick", "--only", "paper-5,mlp-study", "--runs", str(tmp_path)]
+    call = ["reproduce", "--quick", "--only", f"{STUDIED},{MLP_STUDY}", "--runs", str(tmp_path)]
     assert command(call) == 0
-    for name in ("claims.json", "mlp-study.json", "paper-5/findings/faithfulness.json"):
+    for name in ("claims.json", "mlp-study.json", f"{STUDIED}/findings/exam.json"):
         assert (results / name).exists()
     files = list(runs.rglob("*.safetensors"))
-    made = {path: path.stat().st_mtime_ns for path in [*files, runs / "paper-5" / "report.html"]}
+    made = {path: path.stat().st_mtime_ns for path in [*files, runs / STUDIED / "report.html"]}
     assert len(files) > len(VARIANTS)
     assert command(call) == 0, "a second call finds everything done"
     assert {path: path.stat().st_mtime_ns for path in made} == made

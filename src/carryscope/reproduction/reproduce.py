@@ -10,16 +10,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from carryscope.report.page.page import REPORT_FILE
 from carryscope.reproduction.exam import examine
 from carryscope.reproduction.mlp.study import mlp_study
 from carryscope.reproduction.mlp.variants import VARIANTS
-from carryscope.reproduction.plan import MLP_STUDY, MODELS, Planned
+from carryscope.reproduction.plan import (
+    MLP_STUDY,
+    MLP_STUDY_STEPS,
+    STUDIED,
+    Planned,
+    recipe,
+)
 from carryscope.reproduction.pool import Outcome
 from carryscope.reproduction.side_by_side import Progress, side_by_side, stop_sign
-from carryscope.reproduction.stages import Sign, bring_to_end, in_turn, stage, trained
-from carryscope.reproduction.tries import is_stuck, put_aside, recipe
-from carryscope.runs import Run
-from carryscope.storage import LOCK_FILE, only_writer
+from carryscope.reproduction.stages import Sign, bring_to_end, stage, trained
+from carryscope.storage import only_writer
 from carryscope.training.summary import FINDING_FILE
 
 
@@ -36,17 +41,9 @@ def reproduce(
 
     `on_progress` hears about every second how far things are, and may stop it by returning True.
     """
-    left = sorted((one for one in planned if one.left), key=lambda one: -one.minutes)
     calls = {
-        one.name: partial(
-            _study_mlp if one.name == MLP_STUDY else _go_through,
-            one.name,
-            runs.absolute(),
-            quick,
-            threads,
-            stop_sign(runs),
-        )
-        for one in left
+        name: partial(_go_through, tasks, runs.absolute(), quick, threads, stop_sign(runs))
+        for name, tasks in queue(planned)
     }
     with only_writer(runs):
         return side_by_side(
@@ -60,41 +57,42 @@ def reproduce(
         )
 
 
-def _go_through(name: str, runs: Path, quick: bool, threads: int, stop: Path) -> None:
-    """All stages of one model; those that are done answer at once."""
+def queue(planned: Sequence[Planned]) -> list[tuple[str, list[str]]]:
+    """What is left, longest first; the study of the MLP comes after its base, by the same hands."""
+    minutes = {one.name: one.minutes for one in planned if one.left}
+    chains = {name: [name] for name in minutes}
+    if STUDIED in chains and MLP_STUDY in chains:
+        chains[STUDIED] += chains.pop(MLP_STUDY)
+    return sorted(chains.items(), key=lambda chain: -sum(minutes[name] for name in chain[1]))
+
+
+def _go_through(names: list[str], runs: Path, quick: bool, threads: int, stop: Path) -> None:
+    """All stages of a model, or the study; those that are done answer at once."""
     sign = Sign(stop)
-    run = _trained(name, runs, quick, threads, sign)
-    bring_to_end(run.config, run.directory, threads=threads, sign=sign)
-    examine(run)
-    run.report()
+    for name in names:
+        if name == MLP_STUDY:
+            _study_mlp(runs, quick, threads, sign)
+        else:
+            config = recipe(name, quick=quick)
+            run = bring_to_end(config, runs / name, threads=threads, sign=sign)
+            examine(run)
+            run.report()
 
 
-def _study_mlp(name: str, runs: Path, quick: bool, threads: int, stop: Path) -> None:
-    """The study of the first model's MLP; that model is trained first, if it is not yet."""
-    sign = Sign(stop)
-    base = _trained(MODELS[0], runs, quick, threads, sign)
-    mlp_study(base, runs / name, threads=threads, should_stop=sign)
-
-
-def _trained(name: str, runs: Path, quick: bool, threads: int, sign: Sign) -> Run:
-    """A model, trained; a training that got stuck is put aside for one with the next seed.
-
-    The study of the MLP and its base both come here: one waits for the other.
-    """
-    with in_turn(runs / f".{name}{LOCK_FILE}", sign):
-        while True:
-            config = recipe(name, runs, quick=quick)
-            run = trained(config, runs / name, threads=threads, sign=sign)
-            if not is_stuck(name, runs, quick=quick):
-                return run
-            put_aside(name, runs, *([MLP_STUDY] if name == MODELS[0] else []))
+def _study_mlp(runs: Path, quick: bool, threads: int, sign: Sign) -> None:
+    """The study of the MLP; its base is trained first, if it is not yet."""
+    base = trained(recipe(STUDIED, quick=quick), runs / STUDIED, threads=threads, sign=sign)
+    steps = recipe(MLP_STUDY_STEPS, quick=quick).training
+    assert steps is not None
+    mlp_study(base, runs / MLP_STUDY, steps=steps.steps, threads=threads, should_stop=sign)
 
 
 def _stage(runs: Path, name: str) -> str:
     """What a model is at; of the study, the variant that is being trained."""
-    if name != MLP_STUDY:
+    report = runs / name / REPORT_FILE
+    if name != MLP_STUDY and not (name == STUDIED and report.exists()):
         return stage(runs / name)
     for variant in VARIANTS:
-        if not (runs / name / variant.name / FINDING_FILE).exists():
-            return f"{variant.name} {stage(runs / name / variant.name)}"
-    return "asking"
+        if not (runs / MLP_STUDY / variant.name / FINDING_FILE).exists():
+            return f"{MLP_STUDY}, {variant.name} {stage(runs / MLP_STUDY / variant.name)}"
+    return f"{MLP_STUDY}, asking"

@@ -33,12 +33,11 @@ from carryscope.reproduction.mlp.figures import abilities, relearning
 from carryscope.reproduction.mlp.finding import MlpStudy
 from carryscope.reproduction.mlp.study import STUDY_FILE
 from carryscope.reproduction.mlp.table import study_page
-from carryscope.reproduction.plan import MLP_STUDY, MODELS, SEEDS
+from carryscope.reproduction.plan import MLP_STUDY, MODELS, QUICK, SEEDS, STUDIED
 from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
-from carryscope.reproduction.tries import QUICK, SEEDS_TRIED, SUCCESS, given_up
 from carryscope.runs import Run
 from carryscope.storage import read_json, write_bytes, write_json
-from carryscope.training.summary import FINDING_FILE, TrainingSummary
+from carryscope.training.summary import FINDING_FILE
 from carryscope.verification.faithfulness import FAITHFULNESS_FILE
 from carryscope.verification.risk import RISK_FILE
 from carryscope.version import __version__
@@ -69,8 +68,7 @@ def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
     study = read_json(studied, MlpStudy) if studied.exists() else None
     study = study if study and _is_of(study, runs) else None
     sweep = read_json(swept, Sweep) if swept.exists() else None
-    aside = {name: given_up(name, directory) for name in runs}
-    judged = judge_claims(runs, given_up=aside, mlp=study, sweep=sweep)
+    judged = judge_claims(runs, mlp=study, sweep=sweep)
     write_claims(judged, out)
     write_tables(runs, out)
     for name, run in runs.items():
@@ -81,13 +79,13 @@ def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
         _keep_sweep(directory / SEEDS, out / SEEDS)
     pages = {"the study of the MLP": f"{MLP_STUDY}.md"} if study else {}
     pages |= {"many seeds": f"{SEEDS}/sweep.md"} if sweep else {}
-    write_bytes(out / "README.md", _readme(runs, judged, pages, aside, quick=quick).encode())
+    write_bytes(out / "README.md", _readme(runs, judged, pages, quick=quick).encode())
     return judged
 
 
 def _is_of(study: MlpStudy, runs: Mapping[str, Run]) -> bool:
-    """Whether the study is of the model that is there now, not of one that was put aside."""
-    base = runs.get(MODELS[0])
+    """Whether the study is of the model that is there now."""
+    base = runs.get(STUDIED)
     return base is not None and weights_hash(base.model()) == study.subjects[0].weights_sha256
 
 
@@ -128,12 +126,7 @@ def _keep_sweep(directory: Path, out: Path) -> None:
 
 
 def _readme(
-    runs: Mapping[str, Run],
-    judged: list[Judged],
-    pages: Mapping[str, str],
-    aside: Mapping[str, list[TrainingSummary]],
-    *,
-    quick: bool,
+    runs: Mapping[str, Run], judged: list[Judged], pages: Mapping[str, str], *, quick: bool
 ) -> str:
     """The page a visitor sees first."""
     parts = ["# The paper, reproduced", claims_result(judged).sentence]
@@ -149,7 +142,6 @@ def _readme(
         + "."
     )
     parts.append(_table(runs))
-    parts += _given_up(aside)
     made = f"{COMMAND} --quick" if quick else COMMAND
     parts.append(
         f"Made with `{made}`, carryscope {__version__}, on {machine()}. Each directory here has a "
@@ -168,22 +160,6 @@ def _table(runs: Mapping[str, Run]) -> str:
         minutes = f"{found.seconds / 60:.1f}"
         rows.append(f"| [{name}]({name}/config.json) | {found.steps:,} | {losses} | {minutes} |")
     return "\n".join(rows)
-
-
-def _given_up(aside: Mapping[str, list[TrainingSummary]]) -> list[str]:
-    """The trainings that do not count, and why."""
-    told = [
-        f"{name} with seed {one.seed} ended at {one.held_out_loss.estimate:.4f}"
-        for name, stuck in aside.items()
-        for one in stuck
-    ]
-    if not told:
-        return []
-    return [
-        f"A training whose held-out loss is surely above {SUCCESS:g}, the largest that the paper "
-        f"calls a success as it prints it, got stuck: it is put aside and the next seed tried, up "
-        f"to {SEEDS_TRIED} in all. So it went with {'; '.join(told)}."
-    ]
 
 
 def machine() -> str:

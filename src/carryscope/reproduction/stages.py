@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from carryscope.dissection.findings import DISSECTION_FILE
@@ -59,18 +59,16 @@ def bring_to_end(config: RunConfig, directory: Path, *, threads: int, sign: Sign
 
 def trained(config: RunConfig, directory: Path, *, threads: int, sign: Sign) -> Run:
     """A run with its training done; whoever else is at it is waited for."""
-    if directory.is_dir():  # perhaps a worker of a driver that was killed
-        with in_turn(directory / LOCK_FILE, sign):
-            pass
+    _wait_for_others(directory, sign)
     train(config, directory, threads=threads, should_stop=sign)
     return Run(directory)
 
 
-@contextmanager
-def in_turn(path: Path, sign: Sign) -> Iterator[None]:
-    """Hold a lock; while another process has it, wait, unless the work is to stop."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as lock:
+def _wait_for_others(directory: Path, sign: Sign) -> None:
+    """A worker of a driver that was killed may still be at this run."""
+    if not directory.is_dir():
+        return
+    with (directory / LOCK_FILE).open("a") as lock:
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -78,8 +76,7 @@ def in_turn(path: Path, sign: Sign) -> Iterator[None]:
                 sign.heed()
                 time.sleep(SIGN_EVERY)
             else:
-                break
-        yield
+                return
 
 
 def stage(run: Path) -> str:

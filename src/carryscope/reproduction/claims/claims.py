@@ -20,7 +20,6 @@ from typing import Literal
 
 import msgspec
 
-from carryscope.evidence import Mean
 from carryscope.report.page.words import percent, with_interval
 from carryscope.report.paper import paper_values
 from carryscope.storage import read_json
@@ -158,13 +157,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.what}: {numbers}" if numbers else self.what
 
 
-class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
-    """A training that got stuck, after which the next seed was tried."""
-
-    seed: int
-    held_out_loss: Mean
-
-
 class RunBehind(msgspec.Struct, frozen=True, kw_only=True):
     """A run that a verdict rests on."""
 
@@ -175,8 +167,6 @@ class RunBehind(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None
     steps: int | None
     weights_sha256: str
-    given_up: list[GivenUp] = []
-    """Trainings of the same recipe before it that do not count."""
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):

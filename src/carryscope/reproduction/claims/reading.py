@@ -55,8 +55,6 @@ class Study:
     shelf: Shelf
     read_metrics: Callable[[], Sequence[StepRecord]]
     known_exam: ExamFinding | None = None
-    given_up: Sequence[TrainingSummary] = ()
-    """Trainings of the same recipe with other seeds that got stuck and do not count."""
 
     @cached_property
     def metrics(self) -> Sequence[StepRecord]:
