@@ -265,12 +265,14 @@ def test_attention_that_is_spread_because_nothing_was_learnt_is_no_packing():
     assert verdict("two-heads-pack", paper_5=shipped(), paper_5_heads_2=untrained()) == MOOT
 
 
-def test_four_heads_split_if_two_step_together():
-    pairs = shipped().attention.overlaps
-    split = [replace(pairs[0], splitting=True), *pairs[1:]]
-    study = altered(shipped(), "dissection.attention", overlaps=split)
+def test_four_heads_split_if_two_read_the_same_columns():
+    heads = shipped().attention.heads
+    same = [replace(h, offset=0, role="own column") if h.offset == 2 else h for h in heads]
+    study = altered(shipped(), "dissection.attention", heads=same)
     assert verdict("four-heads-split", paper_5_heads_4=shipped()) == FAILS
     assert verdict("four-heads-split", paper_5_heads_4=study) == HOLDS
+    none = altered(study, "dissection.attention", heads=[replace(h, role=None) for h in same])
+    assert verdict("four-heads-split", paper_5_heads_4=none) == FAILS
 
 
 def test_a_key_with_another_digit_is_against_the_table():

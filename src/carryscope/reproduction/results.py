@@ -153,7 +153,8 @@ def _readme(
 
 def _table(runs: Mapping[str, Run]) -> str:
     """A row for each model."""
-    rows = ["| model | steps | held-out loss | last 100 steps | minutes |", "|---|---|---|---|---|"]
+    head = ["model", "steps", "held-out loss", "last 100 steps", "minutes of training"]
+    rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name, run in runs.items():
         found = run.training()
         losses = f"{found.held_out_loss.estimate:.4f} | {found.last_steps_loss:.4f}"

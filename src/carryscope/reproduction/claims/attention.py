@@ -10,7 +10,13 @@ from itertools import product
 
 import numpy as np
 
-from carryscope.dissection.attention import READS, AttentionFinding, HeadRole, column_shares
+from carryscope.dissection.attention import (
+    READS,
+    AttentionFinding,
+    HeadRole,
+    Overlap,
+    column_shares,
+)
 from carryscope.evidence import Share
 from carryscope.reproduction.claims.claims import Check, Claim, Number
 from carryscope.reproduction.claims.heads import adds, rises
@@ -160,20 +166,40 @@ def packing(found: AttentionFinding, layout: Format) -> Share:
 def four_heads_split(claim: Claim, studies: Studies) -> list[Check]:
     """With four heads, two step together, and each of them is needed."""
     (study,) = studies.of(claim)
-    splitting = [pair for pair in study.attention.overlaps if pair.splitting]
-    pairs = len(study.attention.overlaps)
+    roles = {(head.layer, head.head): head.role for head in study.attention.heads}
+    pairs = study.attention.overlaps
+    together = [
+        pair
+        for pair in pairs
+        if None is not roles[pair.layer, pair.heads[0]] == roles[pair.layer, pair.heads[1]]
+    ]
     checks = [
         Check(
-            what="two heads step together and share more than half of their attention",
-            holds=bool(splitting),
+            what="two heads read the same columns, row by row",
+            holds=bool(together),
             numbers=[
-                count("pairs of heads that do", study, len(splitting), of=pairs, of_what="pairs")
+                count("pairs that do", study, len(together), of=len(pairs), of_what="pairs"),
+                *(_same_tokens(study, pair) for pair in together),
             ],
             role="core",
         )
     ]
-    heads = sorted({(pair.layer, head) for pair in splitting for head in pair.heads})
+    heads = sorted({(pair.layer, head) for pair in together for head in pair.heads})
     return [*checks, *(rises(study, layer, head) for layer, head in heads)]
+
+
+def _same_tokens(study: Study, pair: Overlap) -> Number:
+    """How much attention two heads give to the same tokens, question by question."""
+    first, second = pair.heads
+    return Number(
+        what=f"attention that H{first} and H{second} give to the same tokens",
+        run=study.name,
+        kind="share",
+        estimate=pair.overlap.estimate,
+        low=pair.overlap.low,
+        high=pair.overlap.high,
+        of=pair.overlap.of,
+    )
 
 
 def all_heads_useful(claim: Claim, studies: Studies) -> list[Check]:

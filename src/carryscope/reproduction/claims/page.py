@@ -127,7 +127,13 @@ def _paper(one: Judged) -> str:
 
 
 def _measured(one: Judged) -> str:
-    return "; ".join(f"{number.what} {number.text}" for number in _shown(one))
+    return "; ".join(f"{_of_run(one, number)} {number.text}" for number in _shown(one))
+
+
+def _of_run(one: Judged, number: Number) -> str:
+    """What a number is, and of which run if the claim has several."""
+    told = number.run is None or len(one.claim.runs) < 2 or number.run in number.what
+    return number.what if told else f"{number.what} of {number.run}"
 
 
 def _shown(one: Judged) -> list[Number]:
