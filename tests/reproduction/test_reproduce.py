@@ -65,8 +65,8 @@ def test_the_plan_counts_what_is_left(tmp_path: Path) -> None:
 
 def test_the_study_of_the_mlp_comes_after_its_base_and_what_is_long_comes_first() -> None:
     minutes = {"paper-5": 9.0, "paper-10": 20.0, STUDIED: 15.0, MLP_STUDY: 10.0}
-    left = [Planned(name, "", ("train",), n) for name, n in minutes.items()]
-    done = Planned("paper-15", "", (), 0.0)
+    left = [Planned(name, ("train",), n) for name, n in minutes.items()]
+    done = Planned("paper-15", (), 0.0)
     named = [(STUDIED, [STUDIED, MLP_STUDY]), ("paper-10", ["paper-10"]), ("paper-5", ["paper-5"])]
     assert queue([*left, done]) == named
     assert queue([left[3], done]) == [(MLP_STUDY, [MLP_STUDY])]

@@ -19,7 +19,7 @@ from carryscope.reproduction.exam import EXAM_FILE
 from carryscope.reproduction.mlp.study import STUDY_FILE
 from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.training.config import RunConfig
-from carryscope.training.presets import preset, run_config
+from carryscope.training.presets import run_config
 from carryscope.training.summary import FINDING_FILE
 from carryscope.training.trainer import Trainer
 from carryscope.verification.faithfulness import FAITHFULNESS_FILE
@@ -75,7 +75,6 @@ class Planned:
     """One model, or the study of the MLP: what is left to do."""
 
     name: str
-    about: str
     left: tuple[str, ...]
     """Stages that are not done yet."""
     minutes: float
@@ -121,7 +120,7 @@ def _model(name: str, runs: Path, *, quick: bool) -> Planned:
     studied = len(set(left) - {"train"}) / (len(STAGES) - 1)
     digits = config.model.digits
     seconds += studied * (PER_DIGIT * digits + PER_DIGIT_SQUARED * digits**2)
-    return Planned(name, preset(name).about, tuple(left), seconds / 60)
+    return Planned(name, tuple(left), seconds / 60)
 
 
 def _study(runs: Path, *, quick: bool) -> Planned:
@@ -129,12 +128,7 @@ def _study(runs: Path, *, quick: bool) -> Planned:
     seconds = len(left) * _training_seconds(recipe(MLP_STUDY_STEPS, quick=quick)) if left else 0.0
     if not left and not (runs / MLP_STUDY / STUDY_FILE).exists():
         left = ["exam"]
-    return Planned(
-        MLP_STUDY,
-        "The studied model without its MLP, and with parts of it learnt again.",
-        tuple(left),
-        seconds / 60,
-    )
+    return Planned(MLP_STUDY, tuple(left), seconds / 60)
 
 
 def _training_seconds(config: RunConfig) -> float:
