@@ -16,6 +16,7 @@ from rich.console import Console
 
 from carryscope import load
 from carryscope.cli.main import run as carryscope
+from carryscope.reproduction.kept import Results
 from carryscope.runs import SHIPPED
 
 ROOT = Path(__file__).parents[1]
@@ -116,6 +117,17 @@ def test_the_verdict_shown_is_the_one_that_was_found():
     assert exact.also_wrong.estimate == 0.0
 
 
+def test_what_is_said_of_the_reproduction_is_in_its_results():
+    results = Results(ROOT / "results")
+    assert f"<!-- claims -->\n> {results.claims.sentence}\n" in README
+    assert f"judges {len(results.claims.claims)} claims of it" in README
+    assert f"<!-- seeds -->\n> {results.sweep.statement}\n" in README
+    assert len(results.sweep.results) >= 16
+    losses = {name: results.shelf(name).training.held_out_loss for name in results.models}
+    for name, loss in losses.items():
+        assert f"`{name}` {loss.estimate:.4f}" in README
+
+
 def test_what_is_said_of_the_shipped_model_is_on_its_card():
     said = re.search(r"<!-- card -->\n(.*?)\n## ", README, flags=re.DOTALL)[1]
     card = (SHIPPED / "README.md").read_text().splitlines()
@@ -126,6 +138,6 @@ def test_what_is_said_of_the_shipped_model_is_on_its_card():
 
 def test_every_link_within_the_repo_leads_somewhere():
     named = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")]
-    for text in (*named, *(ROOT / "docs").glob("*.md")):
+    for text in (*named, *(ROOT / "docs").glob("*.md"), *(ROOT / "results").rglob("*.md")):
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", text.read_text()):
             assert (text.parent / target).exists(), f"{text.name} links to {target}"
