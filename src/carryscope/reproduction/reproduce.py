@@ -94,5 +94,5 @@ def _stage(runs: Path, name: str) -> str:
         return stage(runs / name)
     for variant in VARIANTS:
         if not (runs / MLP_STUDY / variant.name / FINDING_FILE).exists():
-            return f"{MLP_STUDY}, {variant.name} {stage(runs / MLP_STUDY / variant.name)}"
-    return f"{MLP_STUDY}, asking"
+            return f"({variant.name}) {stage(runs / MLP_STUDY / variant.name)}"
+    return "asking"
