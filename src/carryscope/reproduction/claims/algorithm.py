@@ -21,6 +21,7 @@ from carryscope.reproduction.claims.reading import (
     Studies,
     Study,
     count,
+    rate,
     share,
 )
 from carryscope.task.columns import Task
@@ -76,15 +77,7 @@ def explains_everything(claim: Claim, studies: Studies) -> list[Check]:
     (study,) = studies.of(claim)
     found = study.faithfulness
     whole = found.agreement.of(ALGORITHM_1).answer
-    answers = Number(
-        what="same whole answer",
-        run=study.name,
-        kind="share",
-        estimate=whole.agreement.estimate,
-        low=whole.agreement.low,
-        high=whole.agreement.high,
-        of=found.agreement.questions,
-    )
+    answers = rate("same whole answer", study, whole.agreement, found.agreement.questions)
     alike = whole.errors_alike
     entries = [entry for digit in found.table for entry in digit.entries]
     differing = sum(entry.differs for entry in entries)

@@ -20,7 +20,7 @@ from carryscope.dissection.attention import (
 from carryscope.evidence import Share
 from carryscope.reproduction.claims.claims import Check, Claim, Number
 from carryscope.reproduction.claims.heads import adds, rises
-from carryscope.reproduction.claims.reading import Studies, Study, count, share
+from carryscope.reproduction.claims.reading import Studies, Study, count, rate, share
 from carryscope.task.tokens import Format
 
 ROLES = ("own column", "one below", "two below")
@@ -191,15 +191,8 @@ def four_heads_split(claim: Claim, studies: Studies) -> list[Check]:
 def _same_tokens(study: Study, pair: Overlap) -> Number:
     """How much attention two heads give to the same tokens, question by question."""
     first, second = pair.heads
-    return Number(
-        what=f"attention that H{first} and H{second} give to the same tokens",
-        run=study.name,
-        kind="share",
-        estimate=pair.overlap.estimate,
-        low=pair.overlap.low,
-        high=pair.overlap.high,
-        of=pair.overlap.of,
-    )
+    told = f"attention that H{first} and H{second} give to the same tokens"
+    return rate(told, study, pair.overlap, pair.overlap.of)
 
 
 def all_heads_useful(claim: Claim, studies: Studies) -> list[Check]:

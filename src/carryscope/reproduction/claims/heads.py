@@ -20,6 +20,7 @@ from carryscope.reproduction.claims.reading import (
     at_least,
     count,
     loss,
+    rate,
     share,
 )
 from carryscope.task.columns import QuestionClass
@@ -44,19 +45,10 @@ def without_head(study: Study, layer: int, head: int, kind: QuestionClass) -> He
 def adds(study: Study) -> Check:
     """Whether there is anything to take away, or to look at: a model that adds."""
     wrong = study.risk.teacher_forced
-    number = Number(
-        what="wrong answers",
-        run=study.name,
-        kind="share",
-        estimate=wrong.estimate,
-        low=wrong.low,
-        high=wrong.high,
-        of=study.risk.evaluated,
-    )
     return Check(
         what=f"{study.name} answers more than half of all questions right",
         holds=wrong.high < 0.5,
-        numbers=[number],
+        numbers=[rate("wrong answers", study, wrong, study.risk.evaluated)],
         role="premise",
     )
 

@@ -32,6 +32,7 @@ from carryscope.training.config import differences
 from carryscope.training.losses import StepRecord
 from carryscope.training.presets import run_config
 from carryscope.training.summary import LAST_STEPS, TrainingSummary
+from carryscope.verification.estimate import Rate
 from carryscope.verification.faithfulness import FaithfulnessFinding
 from carryscope.verification.risk_finding import RiskFinding
 from carryscope.verification.stratified import WeightedShare
@@ -205,6 +206,19 @@ def share(
         of=value.of,
         of_what=of_what,
         paper=paper,
+    )
+
+
+def rate(what: str, run: Study, value: Rate | Mean, of: int) -> Number:
+    """A chance that was weighed or averaged, from so many questions, as a number."""
+    return Number(
+        what=what,
+        run=run.name,
+        kind="share",
+        estimate=value.estimate,
+        low=value.low,
+        high=value.high,
+        of=of,
     )
 
 

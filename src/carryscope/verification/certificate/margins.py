@@ -135,7 +135,7 @@ def least_margins(
     loser: Int[Tensor, " pair"],
 ) -> Margins:
     """The least margin of the winner over the loser in each box."""
-    f, tokens = tables.features, torch.arange(len(box))
+    f = tables.features
     a = neurons.to_tokens.index_select(0, winner) - neurons.to_tokens.index_select(0, loser)
     against = a < 0
     a_slope = torch.where(
@@ -159,13 +159,9 @@ def least_margins(
     )
     margin = neurons.logits[box, winner] - neurons.logits[box, loser]
     relaxed = (margin - least).clamp(min=0)
-    along = torch.zeros(len(box), f.d_model + f.config.vocabulary, dtype=f.dtype)
-    along[:, : f.d_model] = (by_sigma / (f.d_model * sigma))[:, None] * ranges.at[
-        :, f.stream
-    ].index_select(0, box)
-    along[tokens, f.d_model + winner] += sigma
-    along[tokens, f.d_model + loser] -= sigma
-    functional = torch.cat([a_slope, along], 1)
+    functional = torch.cat(
+        [a_slope, _along(tables, ranges, box, winner, loser, by_sigma, sigma)], 1
+    )
     written, lost = elements.least(functional, box)
     reference = elements.at_reference.index_select(0, box).mul_(functional)
     moved = written - reference.sum(1)
@@ -196,6 +192,26 @@ def _lines(
     chord = high / (high - low).clamp(min=1e-300)
     below = (low + high > 0).to(low.dtype)
     return below, torch.where(unsure, chord, below), torch.where(unsure, -low * chord, 0.0)
+
+
+def _along(
+    tables: RowTables,
+    ranges: Ranges,
+    box: Int[Tensor, " pair"],
+    winner: Int[Tensor, " pair"],
+    loser: Int[Tensor, " pair"],
+    by_sigma: Float[Tensor, " pair"],
+    sigma: Float[Tensor, " pair"],
+) -> Float[Tensor, "pair coordinate"]:
+    """The part of the functional that acts on the stream, through sigma, and on the tokens."""
+    f, pairs = tables.features, torch.arange(len(box))
+    along = torch.zeros(len(box), f.d_model + f.config.vocabulary, dtype=f.dtype)
+    along[:, : f.d_model] = (by_sigma / (f.d_model * sigma))[:, None] * ranges.at[
+        :, f.stream
+    ].index_select(0, box)
+    along[pairs, f.d_model + winner] += sigma
+    along[pairs, f.d_model + loser] -= sigma
+    return along
 
 
 def _offset(
