@@ -24,6 +24,7 @@ from carryscope.reproduction.mlp.finding import (
     FRESH_MLP,
     NO_MLP,
     UNTRAINED_ATTENTION,
+    CurvePoint,
     MlpStudy,
     Subject,
 )
@@ -339,19 +340,21 @@ def test_every_seed_must_do_it_for_the_algorithm_to_be_one():
 
 
 def test_the_mlp_must_be_needed_and_can_be_learnt_again():
-    def judged(without, fresh, control):
+    def judged(without, fresh, control, then=0.01):
         losses = {BASE: 0.01, NO_MLP: without, FRESH_MLP: fresh, UNTRAINED_ATTENTION: control}
         study = mlp_study_of(losses)
+        study.subjects[0].curve[:] = [CurvePoint(step=1, loss=then)]
         claim = next(claim for claim in load_claims() if claim.id == "mlp-study")
         return judge_one(claim, {}, mlp=study).verdict
 
     assert judged(without=1.0, fresh=0.011, control=0.5) == HOLDS
     assert judged(without=1.0, fresh=0.3, control=0.5) == PART
+    assert judged(without=1.0, fresh=0.011, control=0.5, then=0.9) == PART
     assert judged(without=0.01, fresh=0.011, control=0.5) == FAILS
 
 
 def mlp_study_of(losses):
-    """A study of which only the held-out losses count."""
+    """A study of which only the losses count, held out and, in its one step, of training."""
     subjects = [
         Subject(
             name=name,
@@ -366,7 +369,7 @@ def mlp_study_of(losses):
             uniform_right=Share.measured(0, 0),
             right=[],
             milestones=[],
-            curve=[],
+            curve=[CurvePoint(step=1, loss=loss)],
         )
         for name, loss in losses.items()
     ]

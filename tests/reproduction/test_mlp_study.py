@@ -257,14 +257,22 @@ def test_a_sentence_says_what_a_model_can_does_in_part_and_cannot():
 
 def test_the_statement_follows_the_numbers():
     said = overall(subjects())
-    assert (
-        "ends at 50 times the base's held-out loss: it needs the MLP for UC1, simple US9." in said
-    )
+    assert "ends at 50 times the base's held-out loss: in 400 steps it does not learn UC1" in said
     assert "is learnt (training loss below 0.35) after 100 steps, where the base took 300" in said
     assert "within 10 times the base's loss after 50 steps" in said
     assert "down to it not in 400 steps" in said
     assert "So all that a fresh MLP needs is in the trained attention" in said
     assert "it ends at 20 times that loss (beside untrained weights in its place" in said
+
+
+def test_a_base_that_was_trained_for_longer_is_compared_at_the_same_step_as_well():
+    longer = subject(BASE, 0.01, (100, 100, 99), curve=(2.0, 0.4, 0.3, 0.25, 0.1, 0.01))
+    none = subject(NO_MLP, 0.5, (100, 70, 10), curve=(2.0, 1.8, 1.7, 1.6))
+    said = overall(subjects(base=msgspec.structs.replace(longer, steps=600), no_mlp=none))
+    assert (
+        "(after 400 steps its training loss is 1.600, and the base's, which went on to 600, "
+        "was 0.250)" in said
+    )
 
 
 def test_where_a_control_does_as_well_nothing_is_claimed():

@@ -90,12 +90,18 @@ def mlp_study(claim: Claim, studies: Studies) -> list[Check]:
     found = {subject.name: subject for subject in studies.mlp.subjects}
     base, without = found[BASE], found[NO_MLP]
     fresh, control = found[FRESH_MLP], found[UNTRAINED_ATTENTION]
+    then, now = base.loss_at(without.steps), without.loss_at(without.steps)
     return [
         Check(
             what=f"without an MLP the loss is more than {AS_GOOD} times as high",
             holds=without.held_out_loss.low > AS_GOOD * base.held_out_loss.high,
             numbers=[_loss(base), _loss(without)],
             role="core",
+        ),
+        Check(
+            what="so it is at the same step of both trainings",
+            holds=now is not None and then is not None and now > AS_GOOD * then,
+            numbers=[_training_loss(base, then), _training_loss(without, now)],
         ),
         Check(
             what="a new MLP on the trained attention comes as low as the first",
@@ -120,4 +126,10 @@ def _loss(subject: Subject) -> Number:
         low=loss.low,
         high=loss.high,
         of=loss.of,
+    )
+
+
+def _training_loss(subject: Subject, loss: float | None) -> Number:
+    return Number(
+        what=f"training loss, {subject.name}", run=subject.name, kind="loss", estimate=loss
     )

@@ -72,6 +72,10 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         first = above[-1] + 1 if above else 0
         return self.curve[first].step if first < len(self.curve) else None
 
+    def loss_at(self, step: int) -> float | None:
+        """Its training loss about a step; None if it was not trained so far here."""
+        return next((point.loss for point in self.curve if point.step >= step), None)
+
     def by_case(self) -> dict[str, Share]:
         """Each case over all digits that have it."""
         cells: dict[str, list[Share]] = {}
@@ -137,7 +141,7 @@ def overall(subjects: dict[str, Subject]) -> str:
     return " ".join(
         [
             f"Without an MLP the same recipe ends at {_ratio(none, base)} times the base's "
-            f"held-out loss: {_needed_for(base, none)}.",
+            f"held-out loss{_beside(base, none)}: {_needed_for(base, none)}.",
             _relearnt(
                 subjects[FRESH_MLP],
                 subjects[UNTRAINED_ATTENTION],
@@ -154,12 +158,25 @@ def overall(subjects: dict[str, Subject]) -> str:
     )
 
 
+def _beside(base: Subject, none: Subject) -> str:
+    """Both at the same step, where the base was trained for longer."""
+    then, now = base.loss_at(none.steps), none.loss_at(none.steps)
+    if base.steps <= none.steps or then is None or now is None:
+        return ""
+    return (
+        f" (after {none.steps:,} steps its training loss is {now:.3f}, and the base's, "
+        f"which went on to {base.steps:,}, was {then:.3f})"
+    )
+
+
 def _needed_for(base: Subject, none: Subject) -> str:
     """What the base does and a model without an MLP does not."""
     if not base.can():
         return "but the base does no case either"
     lost = [case for case in base.can() if case not in none.can()]
-    return f"it needs the MLP for {', '.join(lost)}" if lost else "it does all that the base does"
+    if not lost:
+        return "it does all that the base does"
+    return f"in {none.steps:,} steps it does not learn {', '.join(lost)}"
 
 
 def _relearnt(fresh: Subject, control: Subject, base: Subject, names: tuple[str, str]) -> str:
