@@ -10,6 +10,7 @@ import torch  # noqa: E402
 
 from carryscope.model.config import ModelConfig  # noqa: E402
 from carryscope.model.transformer import Transformer, initialise  # noqa: E402
+from carryscope.training.data import held_out_questions  # noqa: E402
 
 pytest_plugins = ["browser"]
 
@@ -19,6 +20,19 @@ torch.set_num_threads(1)  # the models of the tests are small: threads only get 
 @pytest.fixture
 def generator() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def few_questions(monkeypatch):
+    """Trainings that measure themselves on a few questions: what they say is not the point.
+
+    Held-out questions are remembered; the few must not be what later tests are given.
+    """
+    monkeypatch.setattr("carryscope.training.summary.UNIFORM_QUESTIONS", 50)
+    monkeypatch.setattr("carryscope.training.data.HELD_OUT_BATCHES", 1)
+    held_out_questions.cache_clear()
+    yield
+    held_out_questions.cache_clear()
 
 
 @pytest.fixture

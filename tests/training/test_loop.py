@@ -3,13 +3,11 @@
 import json
 
 import msgspec
-import numpy as np
 import pytest
 import torch
 
 from carryscope.errors import CallError, WorkError
 from carryscope.model.files import load_model
-from carryscope.runs import Run
 from carryscope.training.checkpoint import read_metrics
 from carryscope.training.loop import Stopped, train
 from carryscope.training.presets import run_config
@@ -23,6 +21,8 @@ VARIANTS = {
     "attention only": ("tiny", {"steps": 8, "d_model": 24, "d_mlp": 0, "digits": 1}),
 }
 QUICK = run_config("tiny", {"steps": 12, "d_model": 24})
+
+pytestmark = pytest.mark.usefixtures("few_questions")
 
 
 def weights(directory):
@@ -237,20 +237,6 @@ def test_a_directory_that_holds_something_else_is_left_alone(tmp_path):
 def test_an_impossible_number_of_threads_is_refused(tmp_path, threads):
     with pytest.raises(CallError, match=f"threads must be at least 1. Got {threads}."):
         train(QUICK, tmp_path, threads=threads)
-
-
-def test_the_summary_says_what_was_measured_on_how_many_questions(tmp_path):
-    summary = train(QUICK, tmp_path)
-    run = Run(tmp_path)
-    assert run.training() == summary
-    assert run.config == QUICK
-    assert summary.held_out_loss.of == 8192
-    assert summary.uniform_correct.of == 10_000
-    assert summary.held_out_loss.estimate == pytest.approx(np.mean(summary.held_out_digit_loss))
-    assert summary.last_steps_loss == pytest.approx(np.mean([r.loss for r in run.metrics()]))
-    card = (tmp_path / "README.md").read_text()
-    assert "the recipe `tiny` (model.d_model is 24; " in card
-    assert f"Held-out loss {summary.held_out_loss.estimate:.4f}" in card
 
 
 def test_config_json_holds_versions_seed_and_every_field(tmp_path):

@@ -20,6 +20,8 @@ from carryscope.training.trainer import Trainer
 SMALL = {"steps": 8, "d_model": 8, "batch": 32}
 MLP_ALONE = {"renew": ("mlp",), "freeze": all_but("mlp")}
 
+pytestmark = pytest.mark.usefixtures("few_questions")
+
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):

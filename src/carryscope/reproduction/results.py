@@ -37,6 +37,7 @@ from carryscope.reproduction.plan import MLP_STUDY, MODELS, QUICK, SEEDS, STUDIE
 from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
 from carryscope.runs import Run
 from carryscope.storage import read_json, write_bytes, write_json
+from carryscope.training.presets import preset
 from carryscope.training.summary import FINDING_FILE
 from carryscope.verification.faithfulness import FAITHFULNESS_FILE
 from carryscope.verification.risk import RISK_FILE
@@ -55,10 +56,14 @@ COMMAND = "carryscope reproduce"
 
 
 def runs_of(directory: Path) -> dict[str, Run]:
-    """The models of a reproduction whose training is done, by name."""
-    return {
-        name: Run(directory / name) for name in MODELS if (directory / name / FINDING_FILE).exists()
-    }
+    """The models of a reproduction whose training is done, by name.
+
+    A run that answers other questions than the model of that name is not among them.
+    """
+    trained = [name for name in MODELS if (directory / name / FINDING_FILE).exists()]
+    runs = {name: Run(directory / name) for name in trained}
+    layouts = {name: preset(name).model.layout for name in runs}
+    return {name: run for name, run in runs.items() if run.config.model.layout == layouts[name]}
 
 
 def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:

@@ -23,7 +23,6 @@ from carryscope.report.page.sections import report_sections
 from carryscope.report.paper import paper_values
 from carryscope.report.shelf import Shelf
 from carryscope.runs import Run, import_model
-from carryscope.training.data import held_out_questions
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, run_config
 
@@ -43,19 +42,6 @@ def tiny_run(tmp_path_factory) -> Run:
     directory = tmp_path_factory.mktemp("runs") / "tiny"
     train(run_config("tiny", {"steps": 30, "d_model": 24}), directory)
     return Run(directory)
-
-
-@pytest.fixture
-def few_questions(monkeypatch):
-    """A training that measures itself on a few questions: what it says is not the point.
-
-    Held-out questions are remembered; the few must not be what later tests are given.
-    """
-    monkeypatch.setattr("carryscope.training.summary.UNIFORM_QUESTIONS", 50)
-    monkeypatch.setattr("carryscope.training.data.HELD_OUT_BATCHES", 1)
-    held_out_questions.cache_clear()
-    yield
-    held_out_questions.cache_clear()
 
 
 def text_of(shelf: Shelf) -> str:
@@ -237,7 +223,13 @@ def test_an_imported_model_gets_a_report(tiny_run, tmp_path):
     ] == "verdict how failures attention method".split()
 
 
-@pytest.mark.parametrize("name", PRESETS)
+NEXT_TO = ("fast-5", "paper-5-heads-2", "paper-5-heads-4", "paper-5-long", "paper-10")
+"""Presets of which another, of the same format, is larger or smaller."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(p, marks=[pytest.mark.slow] * (p in NEXT_TO)) for p in PRESETS]
+)
 def test_there_is_a_report_for_every_preset(name, tmp_path, few_questions):
     config = run_config(name, {"steps": 3, "batch": 8, "final_batch": 0, "d_model": 24})
     train(config, tmp_path / "run")
@@ -249,9 +241,7 @@ def test_there_is_a_report_for_every_preset(name, tmp_path, few_questions):
     assert "There is no staircase" in told
 
 
-@pytest.mark.parametrize(
-    "fields", [{"layers": 2}, {"d_mlp": 0}, {"format": "signed"}, {"digits": 1}]
-)
+@pytest.mark.parametrize("fields", [{"layers": 2, "digits": 1}, {"d_mlp": 0}, {"format": "signed"}])
 def test_models_of_other_shapes_get_a_report(fields):
     shelf = untrained_shelf(**{"d_model": 24, **fields})
     told = text_of(shelf)
