@@ -16,8 +16,11 @@ from rich.console import Console
 
 from carryscope import load
 from carryscope.cli.main import run as carryscope
+from carryscope.model.files import weights_hash
 from carryscope.reproduction.kept import Results
 from carryscope.runs import SHIPPED
+from carryscope.storage import read_json
+from carryscope.verification.certificate.finding import Certificate
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -128,6 +131,15 @@ def test_what_is_said_of_the_reproduction_is_in_its_results():
         assert f"`{name}` {loss.estimate:.4f}" in README
 
 
+def test_what_is_said_to_be_proved_is_in_the_certificate():
+    proved = read_json(ROOT / "certificates" / "fast-5.json", Certificate)
+    assert f"<!-- proved -->\n> {proved.statement}\n" in README
+    assert proved.weights_sha256 == weights_hash(load().model())
+    wrong, measured = int(proved.proved_wrong) / int(proved.questions), load().risk().teacher_forced
+    assert wrong < measured.low < measured.high < wrong + (1 - proved.decided)
+    assert f"The measured risk, {100 * measured.estimate:.3f} %, lies within" in README
+
+
 def test_what_is_said_of_the_shipped_model_is_on_its_card():
     said = re.search(r"<!-- card -->\n(.*?)\n## ", README, flags=re.DOTALL)[1]
     card = (SHIPPED / "README.md").read_text().splitlines()
@@ -138,6 +150,7 @@ def test_what_is_said_of_the_shipped_model_is_on_its_card():
 
 def test_every_link_within_the_repo_leads_somewhere():
     named = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")]
-    for text in (*named, *(ROOT / "docs").glob("*.md"), *(ROOT / "results").rglob("*.md")):
+    folders = [ROOT / name for name in ("docs", "results", "certificates")]
+    for text in (*named, *(page for folder in folders for page in folder.rglob("*.md"))):
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", text.read_text()):
             assert (text.parent / target).exists(), f"{text.name} links to {target}"
