@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from carryscope.cli.console import (
-    LOG_SECONDS,
-    log,
-    print_json,
-    print_plain,
-    program,
-    screen,
-    stop_on_signal,
-)
+from carryscope.cli.console import print_json, print_plain, program, screen, stop_on_signal
+from carryscope.cli.progress import share_bar
 from carryscope.errors import CallError
 
 if TYPE_CHECKING:
@@ -97,29 +88,14 @@ def certify_with_progress(
     again: bool = False,
 ) -> Certificate:
     """Prove with a bar; Ctrl-C ends the search and keeps what is proved."""
-    columns = (
-        TextColumn("certify     "),
-        BarColumn(bar_width=24),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    )
-    with (
-        stop_on_signal() as stopped,
-        Progress(*columns, console=log, disable=not log.is_terminal) as bar,
-    ):
-        task = bar.add_task("", total=1.0)
-        last = time.monotonic()
+    with stop_on_signal() as stopped, share_bar("certify") as show:
 
         def on_progress(proved: Proved) -> bool:
-            nonlocal last
             told = (
                 f"right {proved.right:.3%}, wrong {proved.wrong:.3%}, undecided "
                 f"{proved.undecided:.3%} ({proved.boxes:,} boxes)"
             )
-            bar.update(task, completed=proved.rows, description=told)
-            if not log.is_terminal and time.monotonic() - last > LOG_SECONDS:
-                last = time.monotonic()
-                log.print(f"certify: {told}", soft_wrap=True)
+            show(proved.rows, told)
             return stopped()
 
         return run.certify(
@@ -141,17 +117,11 @@ def _check(run: Run, *, workers: int | None, cluster: str | None, json: bool) ->
             f"There is no certificate in {run.directory}. Run: {program()} certify {run.directory}"
         )
     certificate = read_certificate(run.directory)
-    columns = (TextColumn("check       "), BarColumn(bar_width=24), MofNCompleteColumn())
-    with Progress(*columns, console=log, disable=not log.is_terminal) as bar:
-        task = bar.add_task("")
-        last = time.monotonic()
+    with share_bar("check") as show:
+        show(0.0, "counting questions")
 
         def on_progress(done: int, total: int) -> None:
-            nonlocal last
-            bar.update(task, completed=done, total=total)
-            if not log.is_terminal and time.monotonic() - last > LOG_SECONDS:
-                last = time.monotonic()
-                log.print(f"check: {done:,} of {total:,} boxes")
+            show(done / total, f"{done:,} of {total:,} boxes")
 
         checked = check_certificate(
             run.model(),

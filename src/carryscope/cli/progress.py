@@ -1,16 +1,27 @@
-"""Bars for the parts of a stage, each of which computes about so many answers."""
+"""Bars on a terminal, log lines elsewhere: for the parts of a stage, and for a share of 1."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-from carryscope.cli.console import log
+from carryscope.cli.console import LOG_SECONDS, log
 from carryscope.errors import WorkError
 
 Advance = Callable[[int], object]
+
+Show = Callable[[float, str], None]
+"""Shows how much of the work is done, from 0 to 1, and words beside it."""
 
 
 def stoppable_bar(
@@ -57,3 +68,25 @@ def _bar(part: str, answers: int) -> Iterator[Advance]:
         yield advance
         progress.update(task, total=progress.tasks[task].completed or 1)
         progress.update(task, completed=progress.tasks[task].total)
+
+
+@contextlib.contextmanager
+def share_bar(name: str) -> Iterator[Show]:
+    """A bar for work of which the share that is done is known; elsewhere a line now and then."""
+    columns = (
+        TextColumn(f"{name:<12}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=log, disable=not log.is_terminal) as progress:
+        task, last = progress.add_task("", total=1.0), time.monotonic()
+
+        def show(done: float, told: str) -> None:
+            nonlocal last
+            progress.update(task, completed=done, description=told)
+            if not log.is_terminal and time.monotonic() - last > LOG_SECONDS:
+                last = time.monotonic()
+                log.print(f"{name}: {told}", soft_wrap=True)
+
+        yield show

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from carryscope.cli.console import log, print_json, print_plain, screen, stop_on_signal
+from carryscope.cli.console import print_json, print_plain, screen, stop_on_signal
+from carryscope.cli.progress import share_bar
 
 if TYPE_CHECKING:
     from carryscope.runs import Run
@@ -81,21 +80,11 @@ def risk_with_progress(
 
     use_threads(threads)
     keep_freed_memory()
-    columns = (
-        TextColumn("risk        "),
-        BarColumn(bar_width=24),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    )
-    with (
-        stop_on_signal() as stopped,
-        Progress(*columns, console=log, disable=not log.is_terminal) as bar,
-    ):
-        task = bar.add_task("", total=1.0)
-        tell = _teller(bar, task, WIDTH if width is None else width)
+    wanted = WIDTH if width is None else width
+    with stop_on_signal() as stopped, share_bar("risk") as show:
 
         def on_round(tally: Tally) -> bool:
-            tell(tally)
+            show(*_told(tally, wanted))
             return stopped()
 
         return run.measure_risk(
@@ -103,22 +92,12 @@ def risk_with_progress(
         )
 
 
-def _teller(bar: Progress, task: object, width: float) -> Callable[[Tally], None]:
-    """Shows how many questions were asked and how wide the interval still is."""
-    last = 0
-
-    def tell(tally: Tally) -> None:
-        nonlocal last
-        rate = tally.failure
-        wide = f"{rate.relative_width:.0%} wide" if rate.estimate else "no failure so far"
-        told = f"{tally.evaluated:,} questions, {rate.estimate:.4%} fail, {wide}"
-        done = min(1.0, (width / rate.relative_width) ** 2) if rate.estimate else 0.0
-        bar.update(task, completed=done, description=told)  # type: ignore[arg-type]
-        if not log.is_terminal and tally.evaluated >= 2 * last:
-            last = tally.evaluated
-            log.print(f"risk: {told}", soft_wrap=True)
-
-    return tell
+def _told(tally: Tally, width: float) -> tuple[float, str]:
+    """How far it is, how many questions were asked, and how wide the interval still is."""
+    rate = tally.failure
+    wide = f"{rate.relative_width:.0%} wide" if rate.estimate else "no failure so far"
+    done = min(1.0, (width / rate.relative_width) ** 2) if rate.estimate else 0.0
+    return done, f"{tally.evaluated:,} questions, {rate.estimate:.4%} fail, {wide}"
 
 
 def show_risk(found: RiskFinding) -> None:
