@@ -116,6 +116,7 @@ def test_the_verdict_shown_is_the_one_that_was_found():
     assert f"the same whole answer in {one.agreement.estimate:.2%} of all questions" in README
     assert f"makes {one.also_wrong.estimate:.0%} of the model's errors" in README
     assert f"({one.same_wrong.estimate:.0%} with the same digits)" in README
+    assert f"the model makes only {one.model_also_wrong.estimate:.0%}" in README
     assert f"exact addition agrees in {exact.agreement.estimate:.2%} and makes none" in README
     assert exact.also_wrong.estimate == 0.0
 
@@ -123,7 +124,7 @@ def test_the_verdict_shown_is_the_one_that_was_found():
 def test_what_is_said_of_the_reproduction_is_in_its_results():
     results = Results(ROOT / "results")
     assert f"<!-- claims -->\n> {results.claims.sentence}\n" in README
-    assert f"judges {len(results.claims.claims)} claims of it" in README
+    assert f"judges {sum(results.claims.summary.values())} claims of it" in README
     assert f"<!-- seeds -->\n> {results.sweep.statement}\n" in README
     assert len(results.sweep.results) >= 16
     losses = {name: results.shelf(name).training.held_out_loss for name in results.models}

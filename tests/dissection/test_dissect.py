@@ -1,5 +1,7 @@
 """A dissection as a whole: any model, part by part, kept, reused, refused if not its own."""
 
+import shutil
+
 import msgspec
 import pytest
 import torch
@@ -171,6 +173,9 @@ def test_missing_findings_name_the_command_that_makes_them(run):
 
 def test_a_run_without_weights_cannot_be_dissected_yet(run):
     (run.directory / "model.safetensors").unlink()
+    with pytest.raises(CallError, match="were kept without model.safetensors"):
+        run.dissect()
+    shutil.rmtree(run.directory / "findings")
     with pytest.raises(CallError, match="Finish its training"):
         run.dissect()
 

@@ -131,7 +131,8 @@ def test_the_record_reads_back_as_it_was_written(tmp_path):
     record, page = write_claims(found, tmp_path)
     kept = read_claims(tmp_path)
     assert kept.claims == found
-    assert sum(kept.summary.values()) == len(CLAIMS)
+    claimed = [one for one in found if not one.claim.leaves_open]
+    assert sum(kept.summary.values()) == len(claimed) == len(CLAIMS) - 1
     assert page.read_text() == claims_markdown(kept)
     assert str(tmp_path) not in record.read_text()
     assert str(carryscope.load().directory) not in record.read_text()

@@ -332,11 +332,17 @@ def test_every_seed_must_do_it_for_the_algorithm_to_be_one():
         named = [replace(seed, seed=number) for number, seed in enumerate(seeds)]
         sweep = summarised(run_config("fast-5", {}), range(len(seeds)), named, [])
         claim = next(claim for claim in load_claims() if claim.id == "seeds")
-        return judge_one(claim, {}, sweep=sweep).verdict
+        return judge_one(claim, {}, sweep=sweep)
 
-    assert judged([one] * 8) == HOLDS
-    assert judged([one] * 7 + [other]) == PART
-    assert judged([other] * 8) == FAILS
+    def held(seeds):
+        return [check.holds for check in judged(seeds).checks]
+
+    # The first check asks for the paper's own recipe, and these seeds are of ours.
+    assert held([one] * 8) == [False] + [True] * 6
+    # The other seed has no depths: it cannot be asked about cascades, and does not count there.
+    assert held([one] * 7 + [other]) == [False] + [True, False] * 2 + [True, True]
+    assert judged([one] * 8).verdict == PART
+    assert judged([other] * 8).verdict == FAILS
 
 
 def test_the_mlp_must_be_needed_and_can_be_learnt_again():
@@ -388,6 +394,6 @@ def mlp_study_of(losses):
 
 def test_what_can_be_counted_out_needs_no_run():
     found = verdicts()
-    assert found["task-shares"] == HOLDS
+    assert found["task-shares"] == PART  # the shares are right; the loss they save is not asked
     assert found["digit-4-no-cascades"] == FAILS  # 99999+1 brings one to A4
     assert found["algorithm-1-printed"] == FAILS  # 99999+1 has a sixth digit

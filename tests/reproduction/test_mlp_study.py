@@ -261,7 +261,7 @@ def test_the_statement_follows_the_numbers():
     assert "is learnt (training loss below 0.35) after 100 steps, where the base took 300" in said
     assert "within 10 times the base's loss after 50 steps" in said
     assert "down to it not in 400 steps" in said
-    assert "So all that a fresh MLP needs is in the trained attention" in said
+    assert "So what a fresh MLP needs to come to such a loss is in the trained attention" in said
     assert "it ends at 20 times that loss (beside untrained weights in its place" in said
 
 

@@ -73,6 +73,8 @@ def load_model(directory: Path) -> Transformer:
     check_version(directory)
     config = read_json(directory / CONFIG_FILE, _ModelPart).model
     path = directory / WEIGHTS_FILE
+    if not path.exists() and (directory / "findings").is_dir():
+        raise CallError(f"The findings at {directory} were kept without {WEIGHTS_FILE}.")
     if not path.exists():
         raise CallError(
             f"The run at {directory} has no {WEIGHTS_FILE} yet. Finish its training: "

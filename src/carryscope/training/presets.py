@@ -56,12 +56,12 @@ PRESETS: Mapping[str, Preset] = {
         msgspec.structs.replace(PAPER, steps=28_125),
     ),
     "paper-5-heads-2": Preset(
-        "The paper's recipe with 2 heads, which pack several tasks into one.",
+        "The paper's recipe with 2 heads; it says that they pack several tasks into one.",
         ModelConfig(heads=2),
         PAPER,
     ),
     "paper-5-heads-4": Preset(
-        "The paper's recipe with 4 heads, two of which split a task.",
+        "The paper's recipe with 4 heads; it says that two of them split a task.",
         ModelConfig(heads=4),
         PAPER,
     ),

@@ -49,7 +49,8 @@ def _where(finding: RiskFinding) -> list[str]:
         least, worst = min(c.depth for c in unsafe), max(unsafe, key=lambda c: c.wrong.estimate)
         kind = "carrying" if worst.carrying else "quiet"
         above = f"above {worst.depth} nines ({kind})" if worst.depth else "with no nine below"
-        where = f"where {least} columns or more in a row sum to 9" if least else "for anything"
+        nines = "a column sums" if least == 1 else f"{least} columns or more in a row sum"
+        where = f"where {nines} to 9" if least else "for anything"
         told.append(
             f"Do not use it {where}: its worst digit is {worst.digit} {above}, wrong in "
             f"{worst.wrong.estimate:.0%} of such questions."

@@ -174,12 +174,12 @@ def more_compute_for_a4(claim: Claim, studies: Studies) -> list[Check]:
             ],
         ),
         Check(
-            what=f"{second.digit} makes use of the digit that row {row} wrote",
+            what=f"{second.digit} follows the digit that row {row} wrote",
             holds=second.reads_token,
             numbers=_token(study, second),
         ),
         Check(
-            what=f"{middle.digit} makes no use of the digit before it",
+            what=f"{middle.digit} does not mostly follow the digit before it",
             holds=not middle.reads_token and middle.reach > 0,
             numbers=_token(study, middle),
         ),

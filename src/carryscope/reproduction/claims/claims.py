@@ -68,6 +68,10 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     tolerance: str
     because: str
     """Why just this tolerance; never that it fits."""
+    leaves_open: bool = False
+    """Whether it is a question that the paper leaves open, rather than a claim of it."""
+    changed: str = ""
+    """How the rule was changed after a result had been seen, and what it would say unchanged."""
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,9 +242,11 @@ def _tally(held: Sequence[Check], counted: Sequence[Check]) -> str:
     if len(counted) == 1:
         return "Its one check holds" if held else "Its one check does not hold"
     if not held:
-        return f"None of {len(counted)} checks holds"
+        return (
+            "Neither check holds" if len(counted) == 2 else f"None of {len(counted)} checks holds"
+        )
     if len(held) == len(counted):
-        return f"All {len(counted)} checks hold"
+        return "Both checks hold" if len(counted) == 2 else f"All {len(counted)} checks hold"
     return f"{len(held)} of {len(counted)} checks {'holds' if len(held) == 1 else 'hold'}"
 
 

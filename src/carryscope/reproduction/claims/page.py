@@ -28,14 +28,14 @@ class ClaimsResult(msgspec.Struct, frozen=True, kw_only=True):
 
     package_version: str
     summary: dict[str, int]
-    """How many claims got each verdict."""
+    """How many claims got each verdict; questions that the paper leaves open do not count."""
     claims: list[Judged]
 
     @property
     def sentence(self) -> str:
         """The summary in a sentence."""
         told = [f"{count} {_verb(verdict, count)}" for verdict, count in self.summary.items()]
-        return f"Of {len(self.claims)} claims of the paper, {', '.join(told)}."
+        return f"Of {sum(self.summary.values())} claims of the paper, {', '.join(told)}."
 
 
 def _verb(verdict: str, count: int) -> str:
@@ -49,7 +49,7 @@ def _verb(verdict: str, count: int) -> str:
 
 def claims_result(judged: Sequence[Judged]) -> ClaimsResult:
     """The record that is kept."""
-    counts = Counter(one.verdict for one in judged)
+    counts = Counter(one.verdict for one in judged if not one.claim.leaves_open)
     return ClaimsResult(
         package_version=__version__,
         summary={verdict.value: counts[verdict] for verdict in Verdict if counts[verdict]},
@@ -80,7 +80,8 @@ def claims_markdown(result: ClaimsResult) -> str:
         "numbers in full. A claim is broken into checks: it holds if all of them do, in part if "
         "some do, not if none does, or if its core fails; one whose premise fails cannot be asked; "
         "and what an untrained model fulfils as well holds for any one-layer model. Intervals are "
-        "95 %. Tolerances were written down with their reasons, which never are that they fit.",
+        "95 %. Tolerances were written down with their reasons, which never are that they fit. "
+        f"{_changed(result.claims)}",
         "## All claims",
         _overview(result.claims),
         "## The runs",
@@ -89,6 +90,18 @@ def claims_markdown(result: ClaimsResult) -> str:
         *(_details(one) for one in result.claims),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _changed(claims: Sequence[Judged]) -> str:
+    """Which rules are not those that were written down first."""
+    links = [
+        f"[{as_text(one.claim.title)}](#{one.claim.id})" for one in claims if one.claim.changed
+    ]
+    return (
+        f"Rules that were changed after a result had been seen: {'; '.join(links)}. Claims about "
+        "how the model adds were first to be asked of `paper-5`; when three seeds of it had ended "
+        "on a plateau, they were moved to `paper-5-long`, the same training gone on with."
+    )
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -172,6 +185,7 @@ def _details(one: Judged) -> str:
         f"- **Measured here**: {as_text(claim.how)}",
         f"- **Runs**: {', '.join(_run(one, name) for name in claim.runs)}" if claim.runs else "",
         f"- **Tolerance**: {as_text(claim.tolerance)} {as_text(claim.because)}",
+        f"- **Changed after a result was seen**: {as_text(claim.changed)}" if claim.changed else "",
         f"- **Verdict: {one.verdict.value}.** {as_text(one.reason)}",
         f"- **To measure it**: `{one.command}`" if one.command else "",
     ]

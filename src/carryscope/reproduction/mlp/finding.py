@@ -191,7 +191,8 @@ def _relearnt(fresh: Subject, control: Subject, base: Subject, names: tuple[str,
         return f"{begin}; {end} ({beside})."
     if as_good(control, base):
         return f"{begin}; {beside} too, so this says nothing about {kept}."
-    return f"{begin}; {beside}. So all that {new} needs is in {kept}, put there by training."
+    needed = f"what {new} needs to come to such a loss is in {kept}, put there by training"
+    return f"{begin}; {beside}. So {needed}."
 
 
 def as_good(subject: Subject, base: Subject) -> bool:

@@ -42,7 +42,8 @@ from carryscope.version import __version__
 STUDY_FILE = "mlp_study.json"
 
 CURVE_POINTS = 40
-"""Points of a training's curve, each a mean over the steps since the one before."""
+"""Points of a variant's curve, each a mean over the steps since the one before; the base's curve
+has points as far apart."""
 
 QUESTIONS = 1000
 """Asked in the exam for each digit and look-ahead: an interval reaches at most 3.1 %."""
@@ -66,7 +67,10 @@ def mlp_study(
     that was stopped is gone on with. `on_progress` hears every step, with the variant's name.
     """
     check_base(base)
-    subjects = [_measured(Variant(BASE, "The base"), base, [])]
+    recipe = base.config.training
+    assert recipe is not None
+    apart = max(1, (steps or recipe.steps) // CURVE_POINTS)
+    subjects = [_measured(Variant(BASE, "The base"), base, [], apart)]
     for variant in VARIANTS:
         milestones = train_variant(
             variant,
@@ -78,7 +82,7 @@ def mlp_study(
             on_step=partial(on_progress, variant.name),
             should_stop=should_stop,
         )
-        subjects.append(_measured(variant, Run(directory / variant.name), milestones))
+        subjects.append(_measured(variant, Run(directory / variant.name), milestones, apart))
     config = base.config
     study = MlpStudy(
         package_version=__version__,
@@ -95,7 +99,7 @@ def mlp_study(
     return study
 
 
-def _measured(variant: Variant, run: Run, milestones: list[Milestone]) -> Subject:
+def _measured(variant: Variant, run: Run, milestones: list[Milestone], apart: int) -> Subject:
     """A model in the exam, on the held-out questions and on uniform ones."""
     model, recipe = run.model(), run.config.training
     assert recipe is not None
@@ -117,18 +121,15 @@ def _measured(variant: Variant, run: Run, milestones: list[Milestone]) -> Subjec
         uniform_right=Share.of_hits(predict(model, drawn, free_running=False).correct),
         right=sit(model, each=QUESTIONS).right,
         milestones=milestones,
-        curve=_curve(metrics),
+        curve=_curve([record.loss for record in metrics], apart),
     )
 
 
-def _curve(metrics: list[StepRecord]) -> list[CurvePoint]:
-    """Means over equal parts of a training; no points without one."""
-    if not metrics:
-        return []
-    parts = np.array_split(np.array([record.loss for record in metrics]), CURVE_POINTS)
+def _curve(losses: list[float], apart: int) -> list[CurvePoint]:
+    """Means over so many steps each, the last over what is left; no points without a training."""
+    parts = [losses[begin : begin + apart] for begin in range(0, len(losses), apart)]
     ends = np.cumsum([len(part) for part in parts])
     return [
-        CurvePoint(step=int(end), loss=float(part.mean()))
+        CurvePoint(step=int(end), loss=float(np.mean(part)))
         for part, end in zip(parts, ends, strict=True)
-        if len(part)
     ]

@@ -35,8 +35,21 @@ from carryscope.reproduction.sweep.seeds import SeedFinding
 from carryscope.storage import write_bytes
 from carryscope.training.config import differences
 from carryscope.training.presets import PRESETS, run_config
+from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
+from carryscope.verification.risk_verdict import SAFE, UNSAFE
 
 PAGE_FILE, TABLES_FILE = Path("sweep.html"), Path("sweep.md")
+
+THRESHOLDS = (
+    f"An algorithm tells the answers if it gives the same one in {TELLS_ANSWERS:.0%} of all "
+    f"questions, and the errors if, where it or the model is wrong, both say the same in "
+    f"{TELLS_ERRORS:.0%} of them (errors as Algorithm 1's). It agrees best, or is nearest to the "
+    "errors, if no other that was compared does better: exact addition, shorter and longer "
+    "look-aheads, and what the dissection found. Digits are safe if they are wrong at most 1 time "
+    f"in {1 / SAFE:,.0f}; cascades fail if some digit is wrong in {UNSAFE:.0%} or more. Intervals "
+    "included."
+)
+"""What the rows of the tables ask."""
 
 
 def write_pages(found: Sweep, directory: Path) -> None:
@@ -181,7 +194,7 @@ def _method(found: Sweep) -> list[Part]:
         "Version": f"carryscope {found.package_version}",
         "Intervals": "95 %. Those of a seed are over questions; those of a share of seeds "
         "(Wilson) and of a median (by order) are over seeds.",
-        "Thresholds": "those of the verdicts on a single run, which its own report explains.",
+        "Thresholds": f"those of the verdicts on a single run. {THRESHOLDS}",
     }
     return [Facts(facts)]
 
@@ -217,6 +230,7 @@ def sweep_tables(found: Sweep) -> str:
         _markdown(["failed seed", "tried", "why"], failed),
     ]
     text = [f"# {headline(found)}", found.statement, *(table for table in tables if table)]
+    text.append(THRESHOLDS)
     made = f"Made by carryscope {found.package_version}, {found.recipe.preset}{_changes(found)}."
     return "\n\n".join([*text, made]) + "\n"
 
@@ -230,7 +244,9 @@ def _markdown(head: list[str], rows: list[list[str]]) -> str:
 
 
 def _value(name: str, value: float) -> str:
-    return f"{value:.4f}" if name in LOSSES else f"{value:.4%}"
+    if name in LOSSES:
+        return f"{value:.4f}"
+    return f"{100 * value:.3g}%" if value else "none met"
 
 
 def _range(spread: Spread) -> str:

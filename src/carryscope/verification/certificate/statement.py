@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
+from math import prod
 from typing import TYPE_CHECKING
 
+from carryscope.task.strata import PAIRS_PER_STATE
 from carryscope.verification.certificate.counting import Counts
 
 if TYPE_CHECKING:
     from carryscope.verification.certificate.finding import DigitProof, Family
+
+_PAIRS = {state.letter: pairs for state, pairs in PAIRS_PER_STATE.items()}
+"""Digit pairs of a column, by the letter of its state."""
 
 
 def statement(counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Family]) -> str:
@@ -33,9 +38,11 @@ def statement(counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Fami
         parts.append(f"{_listed(perfect)} {_verb(perfect)} proved right in every question.")
     if wrong:
         worst = max(wrong, key=lambda family: int(family.questions))
+        alike = prod(_PAIRS.get(letter, 100) for letter in worst.states)
+        where = f" where {worst.words}" if alike < counts.questions else ""
         parts.append(
-            f"The largest proved failure is {worst.digit} where {worst.words}, as in "
-            f"{worst.example}."
+            f"The largest failure that is proved: {worst.digit} is wrong in "
+            f"{int(worst.questions):,} of the {alike:,} questions{where}, such as {worst.example}."
         )
     return " ".join(parts)
 
