@@ -36,7 +36,7 @@ from carryscope.training.presets import run_config
 
 replace = msgspec.structs.replace
 
-HOLDS, PART, FAILS = "holds", "holds in part", "does not hold"
+HOLDS, PART, FAILS, NOT_MEASURED = "holds", "holds in part", "does not hold", "not measured"
 ANY, UNMEASURED = "holds for any one-layer model", "not measured"
 MOOT = "cannot be asked"
 
@@ -328,20 +328,25 @@ def test_every_seed_must_do_it_for_the_algorithm_to_be_one():
     blind = [replace(head, role=None) for head in one.heads]
     other = replace(one, heads=blind, missing=["BA(0)"], depths=[])
 
-    def judged(seeds):
+    def judged(seeds, recipes=("fast-5",)):
         named = [replace(seed, seed=number) for number, seed in enumerate(seeds)]
-        sweep = summarised(run_config("fast-5", {}), range(len(seeds)), named, [])
+        sweeps = [
+            summarised(run_config(recipe, {}), range(len(seeds)), named, []) for recipe in recipes
+        ]
         claim = next(claim for claim in load_claims() if claim.id == "seeds")
-        return judge_one(claim, {}, sweep=sweep)
+        return judge_one(claim, {}, sweeps=sweeps)
 
-    def held(seeds):
-        return [check.holds for check in judged(seeds).checks]
+    def held(seeds, recipes=("fast-5",)):
+        return [check.holds for check in judged(seeds, recipes).checks]
 
-    # The first check asks for the paper's own recipe, and these seeds are of ours.
+    # Without seeds of the paper's own recipe the first check, which asks for them, fails.
     assert held([one] * 8) == [False] + [True] * 6
     # The other seed has no depths: it cannot be asked about cascades, and does not count there.
     assert held([one] * 7 + [other]) == [False] + [True, False] * 2 + [True, True]
     assert judged([one] * 8).verdict == PART
+    assert held([one] * 8, ("fast-5", "paper-5")) == [True] * 12
+    assert judged([one] * 8, ("fast-5", "paper-5")).verdict == HOLDS
+    assert judged([one] * 8, ("paper-5",)).verdict == NOT_MEASURED
     assert judged([other] * 8).verdict == FAILS
 
 

@@ -17,7 +17,7 @@ from carryscope.report.figure import Figure
 from carryscope.report.shelf import Shelf
 from carryscope.reproduction.claims.page import CLAIMS_RESULT, ClaimsResult, read_claims
 from carryscope.reproduction.mlp.finding import MlpStudy
-from carryscope.reproduction.plan import MLP_STUDY, MODELS, SEEDS
+from carryscope.reproduction.plan import MLP_STUDY, MODELS, SWEEPS
 from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
 from carryscope.storage import read_json
 from carryscope.training.config import RunConfig
@@ -50,9 +50,10 @@ class Results:
         return [name for name in MODELS if (self.directory / name / CONFIG_FILE).exists()]
 
     @property
-    def sweep(self) -> Sweep:
-        """The sweep over seeds."""
-        return read_json(self.directory / SEEDS / SWEEP_FILE, Sweep)
+    def sweeps(self) -> dict[str, Sweep]:
+        """The sweeps over seeds, by the directories in which they stand."""
+        kept = {name: self.directory / name / SWEEP_FILE for name in SWEEPS}
+        return {name: read_json(path, Sweep) for name, path in kept.items() if path.exists()}
 
     @property
     def mlp_study(self) -> MlpStudy:

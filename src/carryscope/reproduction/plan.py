@@ -46,8 +46,9 @@ MLP_STUDY = "mlp-study"
 MLP_STUDY_STEPS = "paper-5"
 """The model whose steps the study's trainings have: as many as the paper's tables speak of."""
 
-SEEDS = "seeds"
-"""Where a sweep over seeds stands among the runs, if one was made: it is judged with them."""
+SWEEPS = ("seeds", "paper-5-seeds")
+"""Where sweeps over seeds stand among the runs, of our recipe and of the paper's: those that were
+made are judged with them."""
 
 STAGES = {
     "train": FINDING_FILE,

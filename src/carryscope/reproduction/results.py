@@ -6,7 +6,7 @@ In: the runs of a reproduction. Out: a directory without weights:
     claims.md, .json     every claim of the paper, judged
     tables.md            the paper's tables beside ours
     mlp-study.md, .json  the study of the MLP
-    seeds/               a sweep over seeds: sweep.md, .json, .html
+    seeds/               a sweep over seeds: sweep.md, .json, .html; paper-5-seeds/ likewise
     <model>/             config, findings and small figures of each run
 """
 
@@ -33,7 +33,7 @@ from carryscope.reproduction.mlp.figures import abilities, relearning
 from carryscope.reproduction.mlp.finding import MlpStudy
 from carryscope.reproduction.mlp.study import STUDY_FILE
 from carryscope.reproduction.mlp.table import study_page
-from carryscope.reproduction.plan import MLP_STUDY, MODELS, QUICK, SEEDS, STUDIED
+from carryscope.reproduction.plan import MLP_STUDY, MODELS, QUICK, STUDIED, SWEEPS
 from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
 from carryscope.runs import Run
 from carryscope.storage import read_json, write_bytes, write_json
@@ -69,21 +69,24 @@ def runs_of(directory: Path) -> dict[str, Run]:
 def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
     """Write all there is by now; what a reproduction finds later replaces it."""
     runs, studied = runs_of(directory), directory / MLP_STUDY / STUDY_FILE
-    swept = directory / SEEDS / SWEEP_FILE
     study = read_json(studied, MlpStudy) if studied.exists() else None
     study = study if study and _is_of(study, runs) else None
-    sweep = read_json(swept, Sweep) if swept.exists() else None
-    judged = judge_claims(runs, mlp=study, sweep=sweep)
+    swept = [name for name in SWEEPS if (directory / name / SWEEP_FILE).exists()]
+    sweeps = [read_json(directory / name / SWEEP_FILE, Sweep) for name in swept]
+    judged = judge_claims(runs, mlp=study, sweeps=sweeps)
     write_claims(judged, out)
     write_tables(runs, out)
     for name, run in runs.items():
         _keep_run(run, out / name)
     if study is not None:
         _keep_study(study, out)
-    if sweep is not None:
-        _keep_sweep(directory / SEEDS, out / SEEDS)
+    for name in swept:
+        _keep_sweep(directory / name, out / name)
     pages = {"the study of the MLP": f"{MLP_STUDY}.md"} if study else {}
-    pages |= {"many seeds": f"{SEEDS}/sweep.md"} if sweep else {}
+    pages |= {
+        f"{len(sweep.results)} seeds of {sweep.recipe.preset}": f"{name}/sweep.md"
+        for name, sweep in zip(swept, sweeps, strict=True)
+    }
     write_bytes(out / "README.md", _readme(runs, judged, pages, quick=quick).encode())
     return judged
 

@@ -5,7 +5,7 @@ In: runs by name; those that were not made are simply not there. Out: `Judged` c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from carryscope.reproduction.claims import (
     algorithm,
@@ -90,11 +90,11 @@ MEASURES: Mapping[str, Measure] = {
 
 
 def judge_claims(
-    runs: Mapping[str, Run], *, mlp: MlpStudy | None = None, sweep: Sweep | None = None
+    runs: Mapping[str, Run], *, mlp: MlpStudy | None = None, sweeps: Sequence[Sweep] = ()
 ) -> list[Judged]:
     """Every claim of the paper, judged by what stands in the runs and studies."""
     studies = {name: study_of(name, run) for name, run in runs.items()}
-    return judge(studies, mlp=mlp, sweep=sweep)
+    return judge(studies, mlp=mlp, sweeps=sweeps)
 
 
 def study_of(name: str, run: Run) -> Study:
@@ -106,10 +106,10 @@ def study_of(name: str, run: Run) -> Study:
 
 
 def judge(
-    studies: Mapping[str, Study], *, mlp: MlpStudy | None = None, sweep: Sweep | None = None
+    studies: Mapping[str, Study], *, mlp: MlpStudy | None = None, sweeps: Sequence[Sweep] = ()
 ) -> list[Judged]:
     """Every claim, judged by these studies."""
-    return [judge_one(claim, studies, mlp=mlp, sweep=sweep) for claim in load_claims()]
+    return [judge_one(claim, studies, mlp=mlp, sweeps=sweeps) for claim in load_claims()]
 
 
 def judge_one(
@@ -117,12 +117,12 @@ def judge_one(
     studies: Mapping[str, Study],
     *,
     mlp: MlpStudy | None = None,
-    sweep: Sweep | None = None,
+    sweeps: Sequence[Sweep] = (),
 ) -> Judged:
     """One claim, judged by these studies, or why it cannot be."""
     behind = [_behind(studies[name]) for name in _names(claim, studies)]
     try:
-        checks = MEASURES[claim.measure](claim, Studies(studies, mlp=mlp, sweep=sweep))
+        checks = MEASURES[claim.measure](claim, Studies(studies, mlp=mlp, sweeps=sweeps))
     except NotMeasured as missing:
         return Judged(
             claim=claim,

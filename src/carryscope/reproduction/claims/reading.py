@@ -156,9 +156,9 @@ class Studies:
         studies: Mapping[str, Study],
         *,
         mlp: MlpStudy | None = None,
-        sweep: Sweep | None = None,
+        sweeps: Sequence[Sweep] = (),
     ) -> None:
-        self._studies, self.mlp, self.sweep = studies, mlp, sweep
+        self._studies, self.mlp, self.sweeps = studies, mlp, sweeps
 
     def __getitem__(self, name: str) -> Study:
         if name not in self._studies:
@@ -166,11 +166,14 @@ class Studies:
         return self._studies[name]
 
     def seeds_of(self, name: str) -> Sweep | None:
-        """The sweep over seeds, if it is one of this recipe, unchanged."""
-        if self.sweep is None or self.sweep.recipe.training is None:
-            return None
-        recipe = run_config(name, {"seed": self.sweep.recipe.training.seed})
-        return None if differences(recipe, self.sweep.recipe) else self.sweep
+        """The sweep over seeds of this recipe, unchanged, if there is one."""
+        for sweep in self.sweeps:
+            training = sweep.recipe.training
+            if training is None:
+                continue
+            if not differences(run_config(name, {"seed": training.seed}), sweep.recipe):
+                return sweep
+        return None
 
     def of(self, claim: Claim) -> list[Study]:
         """The runs that a claim is about; all of them, or it is not measured."""

@@ -18,15 +18,17 @@ from carryscope.reproduction.mlp.finding import (
     UNTRAINED_ATTENTION,
     Subject,
 )
+from carryscope.reproduction.plan import SWEEPS
+from carryscope.reproduction.sweep.finding import Sweep
 from carryscope.reproduction.sweep.seeds import SeedFinding
 from carryscope.verification.risk_verdict import UNSAFE
 
-RECIPE = "fast-5"
-"""The recipe whose seeds are asked: ours, which gets every seed through to its end. By the paper's
-the third head has not found its column after 5,000 steps in the seeds that were tried."""
+OURS, PAPERS = "fast-5", "paper-5"
+"""The recipes whose seeds are asked: ours, which gets every seed through to its end, and the
+paper's, after the 5,000 steps of its tables."""
 
-SWEEP = f"carryscope sweep --preset {RECIPE} --seeds 0..15 --out runs/reproduce/seeds"
-"""The command by which the seeds are made."""
+SWEEP = "carryscope sweep --preset {} --seeds 0..15 --out runs/reproduce/{}"
+"""The command by which the seeds of a recipe are made, and where it puts them."""
 
 READ = (0, 1, 2)
 """The columns that Algorithm 1 reads for a digit, counted downwards from its own."""
@@ -37,10 +39,19 @@ def same_across_seeds(claim: Claim, studies: Studies) -> list[Check]:
 
     Seeds that cannot be asked (questions too short for a cascade) do not count.
     """
-    sweep = studies.seeds_of(RECIPE)
-    if sweep is None or len(sweep.results) < 2:
-        raise NotMeasured(f"there is no sweep over seeds of {RECIPE}", SWEEP)
-    seeds = sweep.results
+    ours, papers = studies.seeds_of(OURS), studies.seeds_of(PAPERS)
+    if ours is None or len(ours.results) < 2:
+        command = SWEEP.format(OURS, SWEEPS[0])
+        raise NotMeasured(f"there is no sweep over seeds of {OURS}", command)
+    if papers is None or len(papers.results) < 2:
+        own = Check(what=f"it is so by {PAPERS} (not measured)", holds=False, numbers=[])
+        return [own, *_alike(ours)]
+    return [*_alike(papers), *_alike(ours)]
+
+
+def _alike(sweep: Sweep) -> list[Check]:
+    """Whether the seeds of one recipe are alike in what Algorithm 1 says of them."""
+    seeds, recipe = sweep.results, sweep.recipe.preset
     known = {found.name: found.holds for found in sweep.properties}
     asked = {
         "heads read each of the three columns": _share(seeds),
@@ -49,15 +60,15 @@ def same_across_seeds(claim: Claim, studies: Studies) -> list[Check]:
         ],
         "cascades fail, and carries through one nine do not": _fail_alike(seeds),
     }
-    own = Check(what="it is so by the paper's own recipe (not measured)", holds=False, numbers=[])
-    checks = [own]
+    checks = []
     for what, found in asked.items():
         if not found.of:
             continue
-        number = share(f"seeds in which {what}", None, found, of_what="seeds")
+        number = share(f"seeds of {recipe} in which {what}", None, found, of_what="seeds")
         most, all_ = found.low > 0.5, found.count == found.of
-        checks.append(Check(what=f"in most seeds {what}", holds=most, numbers=[number]))
-        checks.append(Check(what=f"in every seed {what}", holds=all_, numbers=[number]))
+        for how_many, holds in (("most seeds", most), ("every seed", all_)):
+            told = f"in {how_many} of {recipe} {what}"
+            checks.append(Check(what=told, holds=holds, numbers=[number]))
     return checks
 
 
