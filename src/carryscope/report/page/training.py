@@ -8,7 +8,13 @@ from __future__ import annotations
 from carryscope.dissection.story import TrainingStory
 from carryscope.report.catalogue import figure
 from carryscope.report.page.parts import Folded, Note, Part, Picture, Section, Table, Text
-from carryscope.report.page.words import paper_cell, paper_text, percent, with_interval
+from carryscope.report.page.words import (
+    paper_cell,
+    paper_share,
+    paper_text,
+    percent,
+    with_interval,
+)
 from carryscope.report.shelf import Shelf
 from carryscope.task.columns import Columns, Task
 from carryscope.training.data import held_out_questions
@@ -150,7 +156,7 @@ def _mix(shelf: Shelf) -> list[Part]:
         [
             kind.name,
             percent(float((tasks == kind).mean())),
-            paper_cell(f"mix.{kind.name}", model),
+            paper_share(f"mix.{kind.name}", model),
         ]
         for kind in Task
     ]

@@ -97,3 +97,9 @@ def paper_cell(name: str, model: ModelConfig) -> str:
     """The paper's value alone, for a table whose caption says where it stands."""
     value = paper_value(name, model)
     return value.text if value else ""
+
+
+def paper_share(name: str, model: ModelConfig) -> str:
+    """The same for a share, in per cent as ours."""
+    value = paper_value(name, model)
+    return percent(float(value.value)) if value else ""
