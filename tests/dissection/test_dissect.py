@@ -173,7 +173,7 @@ def test_missing_findings_name_the_command_that_makes_them(run):
 
 def test_a_run_without_weights_cannot_be_dissected_yet(run):
     (run.directory / "model.safetensors").unlink()
-    with pytest.raises(CallError, match="were kept without model.safetensors"):
+    with pytest.raises(CallError, match="no model.safetensors: its weights were not kept"):
         run.dissect()
     shutil.rmtree(run.directory / "findings")
     with pytest.raises(CallError, match="Finish its training"):

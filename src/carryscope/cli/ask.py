@@ -54,7 +54,10 @@ def _check_words(words: tuple[str, ...]) -> None:
         if word.startswith("--"):
             raise CallError(f"There is no option {word}. See carryscope ask --help.")
     if len(words) not in (1, 2):
-        raise CallError(f'Call it as: carryscope ask [RUN] "445+555". Got {len(words)} arguments.')
+        raise CallError(
+            f'Call it as: carryscope ask [RUN] "445+555", with the sum in quotes. '
+            f"Got {len(words)} arguments."
+        )
     if len(words) == 1 and words[0] and Path(words[0]).is_dir():
         raise CallError(f'Type a sum after the run: carryscope ask {words[0]} "445+555".')
     if len(words) == 2 and "+" in words[0] and not Path(words[0]).exists():

@@ -112,6 +112,7 @@ def _check(run: Run, *, workers: int | None, cluster: str | None, json: bool) ->
     from carryscope.verification.certificate.checking import check_certificate
     from carryscope.verification.certificate.finding import CERTIFICATE_FILE, read_certificate
 
+    run.model()  # without weights there is nothing to check, whatever else is there
     if not (run.directory / CERTIFICATE_FILE).exists():
         raise CallError(
             f"There is no certificate in {run.directory}. Run: {program()} certify {run.directory}"

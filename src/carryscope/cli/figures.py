@@ -27,7 +27,7 @@ def figures(
     Parameters
     ----------
     run
-        The run directory; dissect it first.
+        The run directory, with its weights; dissect it first.
     out
         The directory to write to.
     only

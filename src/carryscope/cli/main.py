@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from carryscope.errors import CallError, WorkError
 from carryscope.version import __version__
@@ -76,8 +76,10 @@ def run(arguments: Sequence[str]) -> int:
     try:
         app = make_app(arguments[0] if arguments else None)
         app(arguments, exit_on_error=False, print_error=False, result_action="return_none")
-    except (CallError, CycloptsError) as error:
+    except CallError as error:
         return _told(error, 2)
+    except CycloptsError as error:
+        return _told(_about_call(error), 2)
     except BrokenPipeError:
         # Whoever was reading has seen enough. Nothing is left to be flushed on the way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -87,6 +89,19 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _told("Interrupted.", 1)
     return 0
+
+
+def _about_call(error: CycloptsError) -> str:
+    """What is wrong with a call, and where its options are explained."""
+    command, given = " ".join(error.command_chain or ()), error.unused_tokens or []
+    see = f"See carryscope {command} --help."
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        unknown = [word for word in given if word[0] == "-" and word not in error.argument.names]
+        beside = f" and has no {', '.join(unknown)}" if unknown else ""
+        return f"{command} needs {error.argument.name}{beside}. {see}"
+    if isinstance(error, UnusedCliTokensError):
+        return f"{command} takes no {' '.join(given)}. {see}"
+    return str(error)
 
 
 def _told(what: object, code: int) -> int:

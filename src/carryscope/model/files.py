@@ -74,7 +74,10 @@ def load_model(directory: Path) -> Transformer:
     config = read_json(directory / CONFIG_FILE, _ModelPart).model
     path = directory / WEIGHTS_FILE
     if not path.exists() and (directory / "findings").is_dir():
-        raise CallError(f"The findings at {directory} were kept without {WEIGHTS_FILE}.")
+        raise CallError(
+            f"{directory} has findings but no {WEIGHTS_FILE}: its weights were not kept. Train "
+            f"them again into another directory: {CONFIG_FILE} there has the recipe."
+        )
     if not path.exists():
         raise CallError(
             f"The run at {directory} has no {WEIGHTS_FILE} yet. Finish its training: "

@@ -166,8 +166,8 @@ def _mix(shelf: Shelf) -> list[Part]:
             "Tasks of answer digits in enriched data",
             ["task", "share", "paper"],
             rows,
-            f"Of all digits that have a column, in the {len(drawn):,} held-out questions, enriched "
-            "by the paper's rule. The paper gives its shares in its appendix on loss "
+            f"Of all digits that have a column, in one draw of {len(drawn):,} held-out questions, "
+            "enriched by the paper's rule. The paper gives its shares in its appendix on loss "
             "measures; they fit digits, not whole questions.",
             frozenset({1, 2}),
             frozenset({2}),

@@ -92,7 +92,7 @@ def clearest_with_three(claim: Claim, studies: Studies) -> list[Check]:
     checks = [
         Check(
             what=f"heads of {three.name} read one column more often than those of {other.name}",
-            holds=best.estimate > _single(other).estimate,
+            holds=best.low > _single(other).high,
             numbers=[
                 share(study.name, study, _single(study), of_what="heads and rows")
                 for study in (three, other)
@@ -145,7 +145,7 @@ def two_heads_pack(claim: Claim, studies: Studies) -> list[Check]:
         ),
         Check(
             what=f"they do so more often than those of {three.name}",
-            holds=packed[two.name].estimate > packed[three.name].estimate,
+            holds=packed[two.name].low > packed[three.name].high,
             numbers=numbers,
         ),
     ]

@@ -100,7 +100,12 @@ def _changed(claims: Sequence[Judged]) -> str:
     return (
         f"Rules that were changed after a result had been seen: {'; '.join(links)}. Claims about "
         "how the model adds were first to be asked of `paper-5`; when three seeds of it had ended "
-        "on a plateau, they were moved to `paper-5-long`, the same training gone on with."
+        "without a head two columns below, they were moved to "
+        "`paper-5-long`, the same training gone on with. Earlier, when a first `paper-5` and "
+        "`paper-10` had been judged, a second reader had measures changed that could not fail or "
+        "compared something else (rows at their mean, base addition by the rise, noise of US9, "
+        "pairs of curves), and added two claims. A question that the paper leaves open is judged "
+        "with them and not counted: the last one."
     )
 
 

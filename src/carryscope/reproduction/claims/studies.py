@@ -58,7 +58,9 @@ def _alike(sweep: Sweep) -> list[Check]:
         "every sub-task of Algorithm 1 is carried": known[
             "every sub-task of Algorithm 1 is carried"
         ],
-        "cascades fail, and carries through one nine do not": _fail_alike(seeds),
+        (
+            f"some cascades are wrong in over {UNSAFE:.0%}, and carries through one nine in less"
+        ): _fail_alike(seeds),
     }
     checks = []
     for what, found in asked.items():
@@ -116,7 +118,8 @@ def mlp_study(claim: Claim, studies: Studies) -> list[Check]:
             numbers=[_training_loss(base, then), _training_loss(without, now)],
         ),
         Check(
-            what="a new MLP on the trained attention comes as low as the first",
+            what=f"a new MLP on the trained attention comes within {AS_GOOD} times the loss of the "
+            "first",
             holds=fresh.held_out_loss.high < AS_GOOD * base.held_out_loss.high,
             numbers=[_loss(base), _loss(fresh)],
         ),

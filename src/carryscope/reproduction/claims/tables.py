@@ -52,8 +52,8 @@ def tables_markdown(shelves: Mapping[str, Shelf]) -> str:
     """The page."""
     parts = [
         "# The paper's tables beside ours",
-        "Where a table has a column `paper`, its values are the paper's, shown beside models of "
-        "the shape that the paper measured.",
+        "Where a table has a column `paper`, its values are the paper's, shown beside models with "
+        "as many digits; the paper's have three heads, and its losses are those after 5,000 steps.",
         _by_digits(shelves),
         *(_of_run(name, shelf) for name, shelf in shelves.items()),
     ]
