@@ -1,5 +1,6 @@
 """Certificates made by hand, for the tests of the report."""
 
+from carryscope.model.config import ModelConfig
 from carryscope.verification.certificate.finding import Certificate, DigitProof, Family, in_words
 
 
@@ -50,6 +51,7 @@ def certificate(
     made = Certificate(
         package_version="0.3.0",
         log_version=1,
+        model=ModelConfig(digits=digits),
         weights_sha256="0",
         questions=str(questions),
         proved_right=str(questions - wrong - undecided),

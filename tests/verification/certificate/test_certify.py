@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from built_adder import built_adder
 from exact_margins import as_double, logits_and_scales
 
-from carryscope.errors import CallError
+from carryscope.errors import CallError, WorkError
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import load_model
 from carryscope.model.prediction import predict
@@ -131,6 +133,25 @@ def test_settings_that_make_no_sense_are_refused() -> None:
     for settings in ({"until": 0.0}, {"until": 1.5}, {"minutes": 0.0}, {"workers": 0}):
         with pytest.raises(CallError, match=next(iter(settings))):
             search(model, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("blocks.0.mlp.b_in", math.nan),
+        ("blocks.0.mlp.W_in", math.inf),
+        ("blocks.0.mlp.W_in", 3e38),
+        ("blocks.0.mlp.W_out", 1e7),
+        ("unembed.b_U", -math.inf),
+        ("pos_embed.W_pos", math.nan),
+        ("blocks.0.attn.b_Q", 1e15),  # scores of which float64 keeps nothing
+    ],
+)
+def test_a_model_whose_numbers_cannot_be_bounded_is_refused(name: str, value: float) -> None:
+    model = untrained(ModelConfig(digits=1, heads=1, d_model=16))
+    model.state_dict()[name].flatten()[0] = value
+    with pytest.raises(WorkError, match="cannot be certified"):
+        search(model, workers=1)
 
 
 def test_more_than_one_layer_is_refused_in_one_line() -> None:

@@ -218,6 +218,49 @@ def test_a_damaged_log_is_told_in_one_line(certified: tuple[Run, Certificate]) -
         check_certificate(run.model(), msgspec.structs.replace(found, log=changed))
 
 
+def test_a_log_with_another_number_of_columns_is_refused(
+    certified: tuple[Run, Certificate],
+) -> None:
+    run, found = certified
+    wider = [msgspec.structs.replace(log, trees=[*log.trees, log.trees[0]]) for log in found.log]
+    for log in (wider, found.log[:-1]):
+        with pytest.raises(CallError, match="a tree for every column of every row"):
+            check_certificate(run.model(), msgspec.structs.replace(found, log=log))
+
+
+def test_half_a_byte_too_many_is_a_damaged_log(certified: tuple[Run, Certificate]) -> None:
+    run, found = certified
+    odd = base64.b64encode(zlib.compress(b"abc")).decode()
+    changed = [msgspec.structs.replace(found.log[0], beaten=odd), *found.log[1:]]
+    with pytest.raises(CallError, match="damaged"):
+        check_certificate(run.model(), msgspec.structs.replace(found, log=changed))
+
+
+@pytest.mark.parametrize(("example", "error"), [("1+1", WorkError), ("any you like", CallError)])
+def test_an_example_must_be_one_of_its_family(
+    certified: tuple[Run, Certificate], example: str, error: type[Exception]
+) -> None:
+    run, found = certified
+    carrying = next(f for f in found.undecided_families if f.states.endswith("G"))
+    changed = [
+        msgspec.structs.replace(f, example=example) if f is carrying else f
+        for f in found.undecided_families
+    ]
+    with pytest.raises(error):
+        check_certificate(run.model(), msgspec.structs.replace(found, undecided_families=changed))
+
+
+def test_the_same_weights_with_other_heads_are_another_model(
+    certified: tuple[Run, Certificate],
+) -> None:
+    run, found = certified
+    other = Transformer(ModelConfig(digits=2, heads=4, d_model=24))
+    weights = run.model().state_dict()
+    other.load_state_dict({k: weights[k].reshape(v.shape) for k, v in other.state_dict().items()})
+    with pytest.raises(CallError, match="other weights"):
+        check_certificate(other, found)
+
+
 def test_splitting_a_question_into_nothing_is_refused(certified: tuple[Run, Certificate]) -> None:
     run, _ = certified
     proof = Search(run.model()).proofs[0]

@@ -55,3 +55,17 @@ def test_a_tree_with_an_overlap_or_a_gap_is_refused() -> None:
         ColumnTree(tree.order, tree.start, stop)
     with pytest.raises(CallError, match="all hundred"):
         ColumnTree(np.zeros(100, dtype=int), tree.start, tree.stop)
+
+
+def test_a_tree_with_a_set_that_is_its_own_only_part_is_refused() -> None:
+    """Chains of such sets would have no end, and node numbers would run over."""
+    tree = some_tree()
+    start, stop = np.insert(tree.start, 1, 0), np.insert(tree.stop, 1, 100)
+    with pytest.raises(CallError, match="two parts or more"):
+        ColumnTree(tree.order, start, stop)
+
+
+def test_a_tree_without_sets_is_refused() -> None:
+    none = np.empty(0, dtype=np.int64)
+    with pytest.raises(CallError, match="a beginning and an end"):
+        ColumnTree(some_tree().order, none, none)

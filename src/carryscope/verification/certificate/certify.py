@@ -83,6 +83,8 @@ def subject_of(model: Transformer, logs: Certificate | None = None) -> Subject:
     if logs is None:
         spaces = [grow_space(features, row) for row in rows]
     else:
+        if [len(log.trees) for log in logs.log] != [model.config.digits] * len(rows):
+            raise CallError("The log must have a tree for every column of every row.")
         spaces = [
             RowSpace(row, [tree.tree() for tree in log.trees])
             for row, log in zip(rows, logs.log, strict=True)
@@ -163,6 +165,7 @@ class Search:
         return Certificate(
             package_version=__version__,
             log_version=LOG_VERSION,
+            model=self.model.config,
             weights_sha256=self.subject.weights_sha256,
             questions=str(counts.questions),
             proved_right=str(counts.right),
@@ -184,7 +187,7 @@ class Search:
 
 def check_about(known: Certificate, model: Transformer) -> None:
     """Refuse a certificate of other weights or of another log version."""
-    if known.weights_sha256 != weights_hash(model):
+    if (known.model, known.weights_sha256) != (model.config, weights_hash(model)):
         raise CallError(
             "The certificate is about other weights than the model has now. "
             "To start anew, give --again."
@@ -218,7 +221,7 @@ def search(
     ended = "decided"
     with at_work(work.subject, workers, cluster) as (submit, count):
         for now in _walk(work, submit, 2 * count):
-            if 1 - work.progress.undecided >= until:
+            if until < 1 and 1 - work.progress.undecided >= until:
                 break
             if on_progress(work.progress):
                 ended = "asked to"

@@ -24,11 +24,18 @@ from jaxtyping import Bool, Int
 
 from carryscope.errors import WorkError
 from carryscope.model.transformer import Transformer
-from carryscope.task.questions import Array
+from carryscope.task.columns import Columns, State
+from carryscope.task.questions import Array, parse_question
 from carryscope.verification.certificate.boxes import UNKNOWN
 from carryscope.verification.certificate.certify import Search
 from carryscope.verification.certificate.exploring import CHUNK, OPEN, RIGHT, STUCK, WRONG
-from carryscope.verification.certificate.finding import Certificate, Family, digit_proof, families
+from carryscope.verification.certificate.finding import (
+    ANY,
+    Certificate,
+    Family,
+    digit_proof,
+    families,
+)
 from carryscope.verification.certificate.functionals import Elements
 from carryscope.verification.certificate.intervals import Ranges
 from carryscope.verification.certificate.margins import (
@@ -119,9 +126,20 @@ def _check_summary(work: Search, told: Certificate) -> None:
         found = [family for proof in work.proofs for family in families(proof, *kinds)]
         if sorted(map(_without_example, found)) != sorted(map(_without_example, listed)):
             raise WorkError("The families in the certificate are not those of its log.")
+        if not all(_fits(work, family, kinds) for family in listed):
+            raise WorkError("An example in the certificate is not one of its family.")
     said = statement(counts, told.per_digit, told.wrong_families)
     if (said, DEMANDED) != (told.statement, told.demanded_margin):
         raise WorkError("The statement of the certificate is not what its log says.")
+
+
+def _fits(work: Search, family: Family, kinds: tuple[int, ...]) -> bool:
+    """Whether the example of a family is a question of its states that the log says this of."""
+    proof = next(proof for proof in work.proofs if proof.space.row.name == family.digit)
+    question = parse_question(family.example, proof.space.columns)
+    states = "".join(State(state).letter for state in Columns.of(question).state[0, ::-1])
+    alike = all(told in (ANY, state) for told, state in zip(family.states, states, strict=True))
+    return alike and int(proof.about(question)[0]) in kinds
 
 
 def _without_example(family: Family) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from carryscope.errors import CallError
+from carryscope.errors import CallError, WorkError
 from carryscope.model.config import ModelConfig
 from carryscope.model.tables import FirstLayerTables
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Block, LayerNorm, Transformer
@@ -41,6 +41,18 @@ UNIT_64 = 2.0**-53
 UNITS = {torch.float32: 2.0**-24, torch.float64: 8 * UNIT_64}
 """What the relative error of one operation is taken for. In float64 there is room for the sums
 of attention weights too: next to float32 they count as exact."""
+
+LARGEST = 1e6
+"""No number in the tables may be larger. Then nothing overflows in float32, and shares that
+underflow do not count."""
+
+TINY = 1e-16
+"""More than the length of a vector in float32 can lack because squares below 1e-38 are lost, for
+vectors of up to 80,000 numbers. Added wherever such a length is a bound."""
+
+LARGEST_LOSS = 1e-3
+"""A score may be off by this much in float64: only then is what it changes of the attention small
+compared with what is written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +108,9 @@ class Features:
         """The tables of a model; more than one layer is refused."""
         check_supported(model.config)
         with torch.inference_mode():
-            return _features(_as_double(model), dtype)
+            features = _features(_as_double(model), dtype)
+        _check_magnitudes(features)
+        return features
 
     @property
     def unit(self) -> float:
@@ -128,6 +142,18 @@ def check_supported(config: ModelConfig) -> None:
         raise CallError(
             f"A certificate is for models of 1 layer: in a second one keys and values depend on "
             f"the whole question. Got {config.layers} layers. `carryscope risk` takes any model."
+        )
+
+
+def _check_magnitudes(features: Features) -> None:
+    """Refuse a model whose numbers are such that rounding is not bounded by what is derived."""
+    f = features
+    tables = (f.written, f.embedded, f.norms, f.beta, f.to_tokens, f.to_stream_norms, f.out_bias)
+    bounded = all((t.abs() <= LARGEST).all() for t in (*tables, f.out_bias_tokens, f.offset))
+    if not bounded or not f.sizes.shares / 12 * f.unit <= LARGEST_LOSS:
+        raise WorkError(
+            f"This model cannot be certified: a weight of it is not a number, or what its weights "
+            f"come to is too large to bound the rounding (over {LARGEST:,.0f})."
         )
 
 

@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
+from carryscope.model.config import ModelConfig
 from carryscope.storage import read_json
 from carryscope.task.columns import State
 from carryscope.task.questions import Array
@@ -63,6 +64,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
     package_version: str
     log_version: int
+    model: ModelConfig
+    """Weights are read by it: the same numbers with other heads are another model."""
     weights_sha256: str
     questions: Count
     proved_right: Count

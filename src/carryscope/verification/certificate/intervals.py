@@ -27,6 +27,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from carryscope.verification.certificate.features import TINY
 from carryscope.verification.certificate.row_tables import RowTables
 
 NEGLIGIBLE = 0.001
@@ -162,10 +163,10 @@ class Ranges:
         stream = features.stream
         away = (shares.known_value - reference).abs_()
         half = (shares.known_most - shares.known_least).T / 2
-        known_move = (half * away[..., stream].norm(dim=-1)).sum(0)
+        known_move = (half * (away[..., stream].norm(dim=-1) + TINY)).sum(0)
         radius = (away * half[..., None]).sum(0)
         absolute = _absolute(tables, shares)
-        moves = _rough_moves(tables, shares, reference[..., stream].norm(dim=-1).T)
+        moves = _rough_moves(tables, shares, reference[..., stream].norm(dim=-1).T + TINY)
         big = moves > NEGLIGIBLE * math.sqrt(features.d_model)
         radius += _negligible(tables, shares, reference, ~big)
         for s, h in big.any(0).nonzero().tolist():
@@ -173,14 +174,14 @@ class Ranges:
             half, most = shares.half[:, s, h] * here, shares.most[:, s, h] * here
             away = slot.centre[h].index_select(0, held).sub_(reference[h]).abs_()
             around = slot.radius[h].index_select(0, held)
-            move = most * slot.spread[held, h] + half * away[:, stream].norm(dim=-1)
+            move = most * slot.spread[held, h] + half * (away[:, stream].norm(dim=-1) + TINY)
             moves[:, s, h] = torch.where(here, move, moves[:, s, h])
             radius.addcmul_(away, half[:, None]).addcmul_(around, most[:, None])
         fuzz, steps = roundings(tables), 2 * features.d_model + 4 * moves[0].numel() + FUZZ
         radius.mul_(1 + steps * features.unit).add_(absolute, alpha=fuzz * features.unit)
         by_slot = moves.sum(2)
         move = (by_slot.sum(1) + known_move) * (1 + steps * features.unit)
-        move += fuzz * features.unit * absolute[:, stream].norm(dim=-1)
+        move += fuzz * features.unit * (absolute[:, stream].norm(dim=-1) + TINY)
         return cls(shares, written, at, radius, absolute, by_slot, move)
 
 

@@ -72,7 +72,8 @@ class Neurons:
         z = ranges.at[:, : f.d_mlp] + sigma[:, None] * f.beta
         radius = ranges.radius[:, : f.d_mlp] + (tilt + curve)[:, None] * f.beta.abs()
         radius.addcmul_((rough * (sigma + tilt + curve))[:, None], f.sizes.beta)
-        which = ((z + radius) > 0).any(0).nonzero()[:, 0]
+        # What is not a number counts as active, so that it spoils the bound.
+        which = (~((z + radius) <= 0)).any(0).nonzero()[:, 0]
         z, radius = z.index_select(1, which), radius.index_select(1, which)
         low, high, active = z - radius, z + radius, z.relu()
         a = f.to_tokens.index_select(1, which)

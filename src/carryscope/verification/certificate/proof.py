@@ -195,9 +195,10 @@ class RowProof:
         """The proof that was written as text; the trees of `space` are those of the log."""
         proof = cls(space)
         verdict = np.frombuffer(_unpacked(log.verdicts), dtype=np.int8)
-        beaten = np.frombuffer(_unpacked(log.beaten), dtype="<i2")
-        if len(verdict) != len(beaten) or verdict.max(initial=-1) >= space.columns:
+        packed = _unpacked(log.beaten)
+        if len(packed) != 2 * len(verdict) or verdict.max(initial=-1) >= space.columns:
             raise CallError("The log of the proof is damaged. Certify again.")
+        beaten = np.frombuffer(packed, dtype="<i2")
         proof.graft(np.zeros(1, dtype=np.int64), Fragment(verdict, beaten.astype(np.int16), 0))
         return proof
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from carryscope.errors import WorkError
 from carryscope.task.questions import Array
 from carryscope.verification.certificate.boxes import Row, RowSpace
-from carryscope.verification.certificate.features import Features
+from carryscope.verification.certificate.features import TINY, Features
 from carryscope.verification.certificate.trees import LEVELS, ColumnTree, grow_tree
 
 SAMPLED_QUERIES = (0, 3, 6, 9)
@@ -128,8 +128,8 @@ class Slot:
             most=torch.stack([weight[held].amax(0) for held in sets]),
             centre=centre.transpose(0, 1).contiguous(),
             radius=radius.transpose(0, 1).contiguous(),
-            spread=torch.where(single[:, None], 0.0, spread),
-            length=middle.norm(dim=-1),
+            spread=torch.where(single[:, None], 0.0, spread + TINY),
+            length=middle.norm(dim=-1) + TINY,
             single=single,
         )
 

@@ -35,14 +35,18 @@ def statement(counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Fami
     if counts.right == counts.questions:
         return f"The model is proved to answer all {counts.questions:,} questions right."
     if perfect:
-        parts.append(f"{_listed(perfect)} {_verb(perfect)} proved right in every question.")
+        parts.append(
+            f"{_listed(perfect)} {_verb(perfect)} proved right in every question, if the digits "
+            "before are."
+        )
     if wrong:
         worst = max(wrong, key=lambda family: int(family.questions))
         alike = prod(_PAIRS.get(letter, 100) for letter in worst.states)
         where = f" where {worst.words}" if alike < counts.questions else ""
         parts.append(
-            f"The largest failure that is proved: {worst.digit} is wrong in "
-            f"{int(worst.questions):,} of the {alike:,} questions{where}, such as {worst.example}."
+            f"The largest failure that is proved: {worst.digit}, if not a digit before it, is "
+            f"wrong in {int(worst.questions):,} of the {alike:,} questions{where}, such as "
+            f"{worst.example}."
         )
     return " ".join(parts)
 

@@ -38,6 +38,8 @@ class ColumnTree:
     def __post_init__(self) -> None:
         if sorted(self.order.tolist()) != list(range(PAIRS)):
             raise CallError("A column tree must order all hundred digit pairs.")
+        if not 0 < len(self.start) == len(self.stop):
+            raise CallError("Every set of a column tree must have a beginning and an end.")
         if (int(self.start[0]), int(self.stop[0])) != (0, PAIRS):
             raise CallError("The first set of a column tree must hold all hundred digit pairs.")
         for node, children in enumerate(self.children):
@@ -45,6 +47,8 @@ class ColumnTree:
             begins = [int(self.start[c]) for c in children]
             if children and (held[:-1] != begins or held[-1] != int(self.stop[node])):
                 raise CallError("The sets of a column tree must be split without gap or overlap.")
+            if len(children) == 1:
+                raise CallError("A set of a column tree must have two parts or more.")
             if not children and self.stop[node] - self.start[node] != 1:
                 raise CallError("The smallest sets of a column tree must be single pairs.")
 

@@ -44,8 +44,8 @@ class Subject:
 
     @cached_property
     def name(self) -> str:
-        """By which a process knows again what it works on: the weights and the trees."""
-        known = hashlib.sha256(self.weights_sha256.encode())
+        """By which a process knows again what it works on: the model and the trees."""
+        known = hashlib.sha256(f"{self.weights_sha256} {self.features.config}".encode())
         for space in self.spaces:
             for tree in space.trees:
                 for part in (tree.order, tree.start, tree.stop):
