@@ -40,8 +40,9 @@ MOST_PAIRS = 20_000_000
 """Beyond so many pairs of boxes an overlap is not counted: taken for 0, or for all it can be."""
 
 
-MOST_COLUMNS_IN_A_WORD = 9
-"""100^9 questions can be counted in 64 bits; beyond, Python's whole numbers are used."""
+COLUMNS_IN_A_WORD = 9
+"""100^9 questions can be counted in 64 bits. The columns beyond have a word of their own, and only
+the sum of the products of both is taken in Python's whole numbers, which are slow."""
 
 
 class Counts(NamedTuple):
@@ -117,15 +118,24 @@ def overlap(
     order = np.argsort(names, kind="stable")[::-1].tolist()
     left, right = _prefixes(boxes, order), _prefixes(others, order)
     one, other = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    size = np.ones(1, dtype=np.int64 if space.columns <= MOST_COLUMNS_IN_A_WORD else object)
-    for column, mine, theirs in zip(order, left, right, strict=True):
+    words = [np.ones(1, dtype=np.int64) for _ in range(0, space.columns, COLUMNS_IN_A_WORD)]
+    for number, (column, mine, theirs) in enumerate(zip(order, left, right, strict=True)):
         if int((mine.many[one] * theirs.many[other]).sum()) > MOST_PAIRS:
             return None
         before, one, other = _extended(mine, theirs, one, other)
         common = _common(space, other_space, column)[mine.node[one], theirs.node[other]]
         meet = common > 0
-        one, other, size = one[meet], other[meet], size[before[meet]] * common[meet]
-    return int(size.sum())
+        one, other = one[meet], other[meet]
+        words = [word[before[meet]] for word in words]
+        words[number // COLUMNS_IN_A_WORD] *= common[meet]
+    return _sum_of_products(words)
+
+
+def _sum_of_products(words: Sequence[Int[Array, " pair"]]) -> int:
+    """Exactly, however large."""
+    if len(words) == 1:
+        return int(words[0].sum())
+    return int(np.prod([word.astype(object) for word in words], axis=0).sum())
 
 
 class _Prefixes(NamedTuple):
