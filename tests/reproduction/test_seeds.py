@@ -50,6 +50,22 @@ def test_the_shipped_model_has_the_heads_of_the_paper_in_every_seed(shipped: See
     assert "in 3 of 3 seeds (44% to 100%)" in found.statement
 
 
+def test_an_algorithm_agrees_best_only_if_it_can_be_told_from_the_runner_up(
+    shipped: SeedFinding,
+) -> None:
+    assert shipped.algorithm.told_apart is False, "look-ahead 4 agrees as well as exact addition"
+    clear = replaced(shipped.algorithm, told_apart=True)
+    seeds = [shipped, replaced(shipped, seed=1, algorithm=clear), replaced(shipped, seed=2)]
+    found = summarised(carryscope.load().config, range(3), seeds, [])
+    told = {group.name: group.seeds for group in found.algorithms}
+    assert told == {"not told apart": [0, 2], "exact addition": [1]}
+    assert "in 2 of 3 seeds (21% to 94%) the two that agree best cannot be told" in found.statement
+    assert (
+        "most often exact addition agrees best"
+        in summarised(carryscope.load().config, [1], seeds[1:2], []).statement
+    )
+
+
 def test_a_head_that_lost_its_task_is_not_said_to_have_it(shipped: SeedFinding) -> None:
     idle = [replaced(head, carries=[]) for head in shipped.heads]
     found = summarised(carryscope.load().config, [0], [replaced(shipped, heads=idle)], [])

@@ -26,6 +26,9 @@ SWEEP_FILE = Path("sweep.json")
 TAIL = 0.025
 """Each tail of a 95 % interval."""
 
+NOT_TOLD_APART = "not told apart"
+"""In place of the algorithm that agrees best, where the runner-up may agree as well."""
+
 
 class SeedFailure(msgspec.Struct, frozen=True, kw_only=True):
     """A seed that could not be brought to its end."""
@@ -106,7 +109,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     roles: list[Group]
     """Seeds by what their heads read, the largest group first."""
     algorithms: list[Group]
-    """Seeds by the stated algorithm that agrees best with them."""
+    """Seeds by the stated algorithm that agrees best with them, if it can be told from the
+    runner-up."""
     statement: str
 
 
@@ -128,7 +132,7 @@ def summarised(
         numbers=_numbers(results),
         depths=_depths(results),
         roles=_groups(results, roles_text),
-        algorithms=_groups(results, lambda seed: seed.algorithm.best or "none"),
+        algorithms=_groups(results, best_text),
         statement="",
     )
     return msgspec.structs.replace(found, statement=_statement(found))
@@ -187,6 +191,12 @@ def roles_text(seed: SeedFinding) -> str:
     )
 
 
+def best_text(seed: SeedFinding) -> str:
+    """The algorithm that agrees best, if its lead is more than sampling can make."""
+    fit = seed.algorithm
+    return NOT_TOLD_APART if fit.told_apart is False else fit.best or "none"
+
+
 def carries_text(head: SeedHead) -> str:
     """What a head carries: "BA of its own column for A2 A1 A0"."""
     told = [
@@ -212,13 +222,17 @@ def _statement(found: Sweep) -> str:
     if not found.results:
         return "No seed was brought to its end."
     by_name = {p.name: p.holds for p in found.properties}
-    roles, algorithms = found.roles[0], found.algorithms[0]
+    roles, best = found.roles[0], found.algorithms[0]
+    agrees = (
+        f"in {_counted(best.share)} the two that agree best cannot be told apart"
+        if best.name == NOT_TOLD_APART
+        else f"most often {best.name} agrees best, in {_counted(best.share)}"
+    )
     told = [
         f"The double staircase is there in {_counted(by_name['double staircase'])}.",
         f"The heads of {_counted(roles.share)} read: {roles.name}.",
         f"Algorithm 1 tells the answers of {_counted(by_name['Algorithm 1 tells its answers'])}, "
-        f"and the errors of {_counted(by_name['Algorithm 1 tells its errors'])}; most often "
-        f"{algorithms.name} agrees best, in {_counted(algorithms.share)}.",
+        f"and the errors of {_counted(by_name['Algorithm 1 tells its errors'])}; {agrees}.",
     ]
     cascades = by_name["cascades fail"]
     told += [f"Cascades fail in {_counted(cascades)}."] if cascades.of else []

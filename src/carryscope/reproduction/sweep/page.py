@@ -27,6 +27,7 @@ from carryscope.reproduction.sweep import figures
 from carryscope.reproduction.sweep.finding import (
     Spread,
     Sweep,
+    best_text,
     carries_text,
     roles_text,
 )
@@ -43,11 +44,13 @@ PAGE_FILE, TABLES_FILE = Path("sweep.html"), Path("sweep.md")
 THRESHOLDS = (
     f"An algorithm tells the answers if it gives the same one in {TELLS_ANSWERS:.0%} of all "
     f"questions, and the errors if, where it or the model is wrong, both say the same in "
-    f"{TELLS_ERRORS:.0%} of them (errors as Algorithm 1's). It agrees best, or is nearest to the "
-    "errors, if no other that was compared does better: exact addition, shorter and longer "
-    "look-aheads, and what the dissection found. Digits are safe if they are wrong at most 1 time "
-    f"in {1 / SAFE:,.0f}; cascades fail if some digit is wrong in {UNSAFE:.0%} or more. Intervals "
-    "included."
+    f"{TELLS_ERRORS:.0%} of them (errors as Algorithm 1's). It agrees best if its answers do so "
+    "more often than the runner-up's; it is nearest to the errors if no other that was compared "
+    "is nearer: exact addition, shorter and longer look-aheads, and what the dissection found. A "
+    "double staircase is there if two heads or more step through the columns, at different "
+    "distances; whether all three columns are read is asked by itself. Digits are safe if they are "
+    f"wrong at most 1 time in {1 / SAFE:,.0f}; cascades fail if some digit is wrong in "
+    f"{UNSAFE:.0%} or more. Intervals included."
 )
 """What the rows of the tables ask."""
 
@@ -155,7 +158,7 @@ def _seed_row(seed: SeedFinding) -> list[str]:
         with_interval(seed.failure),
         percent(fit.agreement.estimate),
         percent(fit.errors_alike.estimate) if fit.errors_alike else "no errors",
-        fit.best or "none",
+        best_text(seed),
         seed.staircase,
         roles_text(seed),
     ]

@@ -79,7 +79,9 @@ PROPERTIES: dict[str, Ask] = {
     "every sub-task of Algorithm 1 is carried": lambda seed, _: not seed.missing,
     "Algorithm 1 tells its answers": lambda seed, _: seed.algorithm.agreement.low >= TELLS_ANSWERS,
     "Algorithm 1 tells its errors": _tells_errors,
-    "Algorithm 1 agrees best": lambda seed, _: seed.algorithm.best == ALGORITHM_1,
+    "Algorithm 1 agrees best": lambda seed, _: (
+        seed.algorithm.best == ALGORITHM_1 and seed.algorithm.told_apart is not False
+    ),
     "Algorithm 1 is nearest to its errors": _nearest_to_errors,
     "digits above at most one nine are safe": _shallow_safe,
     "cascades fail": _cascades_fail,

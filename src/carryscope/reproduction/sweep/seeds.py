@@ -84,6 +84,8 @@ class SeedFit(msgspec.Struct, frozen=True, kw_only=True):
     best: str | None
     """The stated algorithm that agrees best; one that cannot be told from Algorithm 1 by its
     answers goes by that name."""
+    told_apart: bool | None
+    """Whether it agrees better than the runner-up, interval included; null without one."""
     best_on_errors: str | None
     verdict: str
 
@@ -214,7 +216,7 @@ def _together(cases: list[CaseRisk]) -> DepthFailure:
 
 def _fit(found: FaithfulnessFinding) -> SeedFit:
     stated = found.agreement.of(ALGORITHM_1)
-    same = stated.same_as
+    same, gap = stated.same_as, found.agreement.difference
 
     def named(name: str | None) -> str | None:
         return ALGORITHM_1 if name is not None and name == same else name
@@ -224,6 +226,7 @@ def _fit(found: FaithfulnessFinding) -> SeedFit:
         errors_alike=stated.answer.errors_alike,
         inside=next(one for one in found.inside if one.name == ALGORITHM_1).joint.overall,
         best=named(found.agreement.best),
+        told_apart=gap.low > 0 if gap is not None else None,
         best_on_errors=named(found.agreement.best_on_errors),
         verdict=found.verdict,
     )
