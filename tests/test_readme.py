@@ -125,8 +125,19 @@ def test_what_is_said_of_the_reproduction_is_in_its_results():
     results = Results(ROOT / "results")
     assert f"<!-- claims -->\n> {results.claims.sentence}\n" in README
     assert f"judges {sum(results.claims.summary.values())} claims of it" in README
-    assert f"<!-- seeds -->\n> {results.sweep.statement}\n" in README
-    assert len(results.sweep.results) >= 16
+    ours, papers = results.sweeps["seeds"], results.sweeps["paper-5-seeds"]
+    assert f"<!-- seeds -->\n> {ours.statement}\n" in README
+    assert f"<!-- paper-5 seeds -->\n> {papers.statement}\n" in README
+    assert len(ours.results) == len(papers.results) == 16
+    whole = [{0, 1, 2} <= {h.offset for h in s.heads if h.role} for s in papers.results]
+    three, two = (
+        [s.held_out_loss.estimate for s, w in zip(papers.results, whole, strict=True) if w is kind]
+        for kind in (True, False)
+    )
+    for losses, told in ((three, "held-out loss is"), (two, "and it is")):
+        assert f"{told} {min(losses):.4f} to {max(losses):.4f}" in README
+    assert f"In {len(three)} the heads read three columns" in README
+    assert f"in the other {len(two)}," in README
     losses = {name: results.shelf(name).training.held_out_loss for name in results.models}
     for name, loss in losses.items():
         assert f"`{name}` {loss.estimate:.4f}" in README
