@@ -69,7 +69,8 @@ def count_whole_questions(proofs: Sequence[RowProof], *, overlaps: bool = True) 
     bad = [proof.count(WRONG, OPEN, STUCK) for proof in proofs]
     wrong = [proof.count(WRONG) for proof in proofs]
     shared = 0
-    if overlaps:
+    # A row of which nothing is proved decides for all: then overlaps need not be counted.
+    if overlaps and max(bad) < questions:
         shared = sum(
             _overlap(above, below, (WRONG, OPEN, STUCK)) or 0
             for above, below in pairwise(p for p, n in zip(proofs, bad, strict=True) if n)
