@@ -37,6 +37,7 @@ def test_seeds_are_named_as_a_range_or_one_by_one(text, seeds):
         (["--seeds", "99999999999"], "seed must be at most"),
         (["--seeds", "0", "--preset", "slow"], "preset must be one of fast-5"),
         (["--seeds", "0", "--seed", "3"], "say --seeds, not --seed"),
+        (["--seeds", "0", "--renew", "mlp"], "leave out --renew"),
         (["--seeds", "0", "--steps", "0"], "steps must be at least 1. Got 0."),
         (["--seeds", "0", "--workers", "0"], "workers must be at least 1. Got 0."),
         (["--seeds", "0", "--workers", "9999"], "Ask for fewer."),
@@ -59,6 +60,8 @@ def test_help_says_what_a_cluster_needs(capsys):
     assert "on a disk that all share" in told
     assert "the same command goes on from there" in told
     assert "--nthreads 1" in told
+    assert "--seed INT" not in told
+    assert "--renew" not in told, "the help lists nothing that is refused"
 
 
 def test_it_ends_with_the_page_and_reports_a_seed_that_failed(capsys, tmp_path):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from reproduction.studies import adder, altered, shipped, untrained, verdict, verdicts
 
-from carryscope import load
 from carryscope.evidence import Mean, Share
 from carryscope.reproduction.claims.attention import packing
 from carryscope.reproduction.claims.carries import wrong_at_depth
@@ -19,25 +18,13 @@ from carryscope.reproduction.claims.claims import load_claims
 from carryscope.reproduction.claims.judging import judge_one
 from carryscope.reproduction.claims.reading import at_least, at_most
 from carryscope.reproduction.exam import EACH, case_of
-from carryscope.reproduction.mlp.finding import (
-    BASE,
-    FRESH_MLP,
-    NO_MLP,
-    UNTRAINED_ATTENTION,
-    CurvePoint,
-    MlpStudy,
-    Subject,
-)
-from carryscope.reproduction.sweep.finding import summarised
-from carryscope.reproduction.sweep.seeds import seed_finding
 from carryscope.task.columns import QuestionClass
 from carryscope.task.strata import LookAhead
-from carryscope.training.presets import run_config
 
 replace = msgspec.structs.replace
 
 HOLDS, PART, FAILS, NOT_MEASURED = "holds", "holds in part", "does not hold", "not measured"
-ANY, UNMEASURED = "holds for any one-layer model", "not measured"
+ANY = "holds for any one-layer model"
 MOOT = "cannot be asked"
 
 
@@ -56,7 +43,7 @@ def test_an_untrained_model_gets_only_what_any_model_gets():
     runs = ("paper_5", "paper_10", "paper_15", "paper_5_heads_2", "paper_5_heads_4", "reuse_5")
     found = verdicts(**dict.fromkeys(runs, untrained()))
     about_models = {claim.id for claim in load_claims() if claim.runs}
-    assert {found[name] for name in about_models} == {FAILS, ANY, MOOT, UNMEASURED}
+    assert {found[name] for name in about_models} == {FAILS, ANY, MOOT, NOT_MEASURED}
     forced = {name for name, verdict in found.items() if verdict == ANY}
     assert forced == {"rows-unused", "one-row-before", "reuse-impact"}
 
@@ -68,7 +55,7 @@ def test_what_follows_from_the_architecture_is_no_finding_about_the_trained_mode
 
 def test_without_its_control_a_row_claim_is_not_measured():
     bare = altered(shipped(), "dissection.rows", untrained=None)
-    assert verdict("rows-unused", paper_5=bare) == UNMEASURED
+    assert verdict("rows-unused", paper_5=bare) == NOT_MEASURED
 
 
 def test_a_row_claim_that_the_control_does_not_share_would_be_a_finding():
@@ -92,7 +79,7 @@ def test_runs_that_are_not_there_are_not_measured():
     found = verdicts(paper_5=shipped())
     there = {"paper-5", "paper-5-long"}
     missing = {c.id for c in load_claims() if set(c.runs) - there} | {"mlp-study", "seeds"}
-    assert {name for name, verdict in found.items() if verdict == UNMEASURED} == missing
+    assert {name for name, verdict in found.items() if verdict == NOT_MEASURED} == missing
 
 
 def test_a_finding_that_is_not_there_is_not_measured():
@@ -102,7 +89,9 @@ def test_a_finding_that_is_not_there_is_not_measured():
     found = verdicts(paper_5=bare)
     assert found["loss-5"] == HOLDS
     assert found["a5-first"] == PART  # from the metrics, with no dissection
-    assert {found[name] for name in ("staircase-5", "cascades-fail", "sixty-keys")} == {UNMEASURED}
+    assert {found[name] for name in ("staircase-5", "cascades-fail", "sixty-keys")} == {
+        NOT_MEASURED
+    }
 
 
 def test_the_papers_numbers_are_met_up_to_their_rounding():
@@ -320,81 +309,6 @@ def test_longer_sums_take_longer_only_if_each_does():
     runs = {"paper_5": fast, "paper_10": slow, "paper_15": never}
     assert verdict("longer-slower", **runs) == HOLDS
     assert verdict("longer-slower", **{**runs, "paper_15": fast}) == PART
-
-
-def test_every_seed_must_do_it_for_the_algorithm_to_be_one():
-    run = load()
-    one = seed_finding("seed-0", run.training(), run.dissection(), run.risk(), run.faithfulness())
-    blind = [replace(head, role=None) for head in one.heads]
-    other = replace(one, heads=blind, missing=["BA(0)"], depths=[])
-
-    def judged(seeds, recipes=("fast-5",)):
-        named = [replace(seed, seed=number) for number, seed in enumerate(seeds)]
-        sweeps = [
-            summarised(run_config(recipe, {}), range(len(seeds)), named, []) for recipe in recipes
-        ]
-        claim = next(claim for claim in load_claims() if claim.id == "seeds")
-        return judge_one(claim, {}, sweeps=sweeps)
-
-    def held(seeds, recipes=("fast-5",)):
-        return [check.holds for check in judged(seeds, recipes).checks]
-
-    # Without seeds of the paper's own recipe the first check, which asks for them, fails.
-    assert held([one] * 8) == [False] + [True] * 6
-    # The other seed has no depths: it cannot be asked about cascades, and does not count there.
-    assert held([one] * 7 + [other]) == [False] + [True, False] * 2 + [True, True]
-    assert judged([one] * 8).verdict == PART
-    assert held([one] * 8, ("fast-5", "paper-5")) == [True] * 12
-    assert judged([one] * 8, ("fast-5", "paper-5")).verdict == HOLDS
-    assert judged([one] * 8, ("paper-5",)).verdict == NOT_MEASURED
-    assert judged([other] * 8).verdict == FAILS
-
-
-def test_the_mlp_must_be_needed_and_can_be_learnt_again():
-    def judged(without, fresh, control, then=0.01):
-        losses = {BASE: 0.01, NO_MLP: without, FRESH_MLP: fresh, UNTRAINED_ATTENTION: control}
-        study = mlp_study_of(losses)
-        study.subjects[0].curve[:] = [CurvePoint(step=1, loss=then)]
-        claim = next(claim for claim in load_claims() if claim.id == "mlp-study")
-        return judge_one(claim, {}, mlp=study).verdict
-
-    assert judged(without=1.0, fresh=0.011, control=0.5) == HOLDS
-    assert judged(without=1.0, fresh=0.3, control=0.5) == PART
-    assert judged(without=1.0, fresh=0.011, control=0.5, then=0.9) == PART
-    assert judged(without=0.01, fresh=0.011, control=0.5) == FAILS
-
-
-def mlp_study_of(losses):
-    """A study of which only the losses count, held out and, in its one step, of training."""
-    subjects = [
-        Subject(
-            name=name,
-            about=name,
-            control=False,
-            weights_sha256="",
-            seed=0,
-            steps=1,
-            trained=1,
-            held_out_loss=Mean(loss, 100, 0.99 * loss, 1.01 * loss),
-            held_out_digit_loss={},
-            uniform_right=Share.measured(0, 0),
-            right=[],
-            milestones=[],
-            curve=[CurvePoint(step=1, loss=loss)],
-        )
-        for name, loss in losses.items()
-    ]
-    return MlpStudy(
-        package_version="",
-        base="paper-5",
-        preset="paper-5",
-        model=load().config.model,
-        questions=100,
-        exam_seed=0,
-        subjects=subjects,
-        statements=[],
-        statement="",
-    )
 
 
 def test_what_can_be_counted_out_needs_no_run():

@@ -18,6 +18,7 @@ from carryscope.reproduction.claims.claims import load_claims
 from carryscope.reproduction.kept import Results
 from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.reproduction.plan import (
+    BEGINNING,
     MLP_STUDY,
     MODELS,
     QUICK,
@@ -27,9 +28,10 @@ from carryscope.reproduction.plan import (
     plan,
     recipe,
 )
-from carryscope.reproduction.reproduce import queue
+from carryscope.reproduction.reproduce import minutes_together, queue
 from carryscope.reproduction.results import machine, runs_of, write_results
 from carryscope.runs import SHIPPED
+from carryscope.training.longer import begins_with
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, run_config
 
@@ -68,9 +70,29 @@ def test_the_study_of_the_mlp_comes_after_its_base_and_what_is_long_comes_first(
     minutes = {"paper-5": 9.0, "paper-10": 20.0, STUDIED: 15.0, MLP_STUDY: 10.0}
     left = [Planned(name, ("train",), n) for name, n in minutes.items()]
     done = Planned("paper-15", (), 0.0)
-    named = [(STUDIED, [STUDIED, MLP_STUDY]), ("paper-10", ["paper-10"]), ("paper-5", ["paper-5"])]
-    assert queue([*left, done]) == named
-    assert queue([left[3], done]) == [(MLP_STUDY, [MLP_STUDY])]
+    assert queue([*left[1:], done]) == [(STUDIED, MLP_STUDY), ("paper-10",)]
+    assert queue([left[3], done]) == [(MLP_STUDY,)]
+    assert queue([*left[:2], left[3]]) == [("paper-10",), (MLP_STUDY,), (BEGINNING,)]
+
+
+def test_the_studied_model_comes_after_the_one_it_begins_with_if_both_are_to_be_trained() -> None:
+    studied, beginning = (
+        Planned(STUDIED, ("train", "report"), 15.0),
+        Planned(BEGINNING, ("train",), 9.0),
+    )
+    report = Planned(BEGINNING, ("report",), 1.0)
+    assert queue([beginning, studied]) == [(BEGINNING, STUDIED)]
+    assert queue([report, studied]) == [(STUDIED,), (BEGINNING,)]
+    assert begins_with(recipe(STUDIED, quick=False), recipe(BEGINNING, quick=False))
+    assert begins_with(recipe(STUDIED, quick=True), recipe(BEGINNING, quick=True))
+
+
+def test_the_plan_takes_as_long_as_the_one_who_is_busy_longest() -> None:
+    left = [Planned(name, ("train",), 10.0) for name in ("paper-10", "paper-15", "reuse-5")]
+    assert minutes_together(left, 1) == 30.0
+    assert minutes_together(left, 2) == 20.0
+    assert minutes_together(left, 4) == 10.0
+    assert minutes_together([Planned("paper-5", (), 0.0)], 2) == 0.0
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 ANSWER_WIDTH, LOOK_WIDTH = 40, 13
 """Characters that the table of digits takes, and each head beside it."""
 
+SIGNS = ("+", "=")
+"""Positions whose names could be read as something done to the others."""
+
 
 def ask(*words: Annotated[str, Parameter(allow_leading_hyphen=True)], json: bool = False) -> None:
     """Ask a model a sum and see each digit of its answer.
@@ -105,4 +108,5 @@ def _cells(digit: Digit) -> tuple[str, ...]:
 
 def _look(look: Look) -> str:
     """The positions a head reads, and their share of its attention."""
-    return f"{' '.join(look.positions)} {sum(look.positions.values()):.0%}"
+    named = [f'"{name}"' if name in SIGNS else name for name in look.positions]
+    return f"{' '.join(named)} {sum(look.positions.values()):.0%}"

@@ -20,6 +20,8 @@ from carryscope.cli.console import (
 from carryscope.errors import WorkError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from carryscope.reproduction.plan import Planned
     from carryscope.reproduction.side_by_side import Progress
 
@@ -84,21 +86,22 @@ def reproduce(
 
 
 def _plan_table(planned: list[Planned], workers: int) -> Table:
+    from carryscope.reproduction.reproduce import minutes_together
+
     table = Table(title="The plan", title_justify="left", box=None, padding=(0, 2))
     for heading in ("model", "to do", "minutes"):
         table.add_column(heading, justify="right" if heading == "minutes" else "left")
     for one in planned:
         minutes = f"{one.minutes:.0f}" if one.left else ""
         table.add_row(one.name, ", ".join(one.left) or "done", minutes)
-    alone = [one.minutes for one in planned]
-    together = max(*alone, sum(alone) / workers)
+    together = minutes_together(planned, workers)
     table.add_row(f"in all, {workers} at a time", "", f"{together:.0f}")
     return table
 
 
 def _with_progress(
     planned: list[Planned], runs: Path, *, quick: bool, workers: int, threads: int
-) -> dict[str, str]:
+) -> Mapping[str, str]:
     """Do what is left, with a bar; what failed, and why."""
     from carryscope.reproduction.reproduce import reproduce as make
     from carryscope.training.loop import Stopped
@@ -117,10 +120,9 @@ def _with_progress(
             return stopped()
 
         try:
-            outcome = make(
+            return make(
                 left, runs, quick=quick, workers=workers, threads=threads, on_progress=on_progress
             )
         except Stopped as stop:
             again = f"{program()} {shlex.join(sys.argv[1:])}"
             raise Stopped(f"{stop} Go on with: {again}") from stop
-    return outcome.failed

@@ -19,7 +19,7 @@ from carryscope.cli.console import (
     screen,
     stop_on_signal,
 )
-from carryscope.cli.train import ModelOptions, TrainingOptions
+from carryscope.cli.train import ModelOptions, SeedsTrainingOptions
 from carryscope.errors import CallError, WorkError
 from carryscope.training.presets import DEFAULT_PRESET, run_config
 
@@ -43,7 +43,7 @@ def sweep(
     cluster: str | None = None,
     json: bool = False,
     model: ModelOptions = None,
-    training: TrainingOptions = None,
+    training: SeedsTrainingOptions = None,
 ) -> None:
     """Train and study many seeds side by side: is the algorithm the same?
 
@@ -100,6 +100,8 @@ def _recipe(preset: str, model: object, training: object) -> RunConfig:
     }
     if "seed" in overrides:
         raise CallError("A sweep has many seeds: say --seeds, not --seed.")
+    if "renew" in overrides:
+        raise CallError("A sweep trains from nothing: all parts are new, so leave out --renew.")
     return run_config(preset, overrides)
 
 

@@ -33,15 +33,22 @@ _NOT_TYPED = ("start_weights",)
 """Fields that follow from other options: the hash of the weights, from `--start-from`."""
 
 
-def _options(config: type[msgspec.Struct], group: str) -> Any:
-    """A dataclass with every field of a config as an optional command-line option."""
+def _options(config: type[msgspec.Struct], group: str, hidden: tuple[str, ...] = ()) -> Any:
+    """A dataclass with every field of a config as an optional command-line option.
+
+    A hidden one is not in the help: it can be typed, to be told what to do instead.
+    """
     about = {field.arg_name: field.description for field in parse_from_object(config).params}
     fields = []
     for field in msgspec.structs.fields(config):
         if field.name in _NOT_TYPED:
             continue
         parameter = Parameter(
-            help=about[field.name], group=group, show_default=False, consume_multiple=True
+            help=about[field.name],
+            group=group,
+            show=field.name not in hidden,
+            show_default=False,
+            consume_multiple=True,
         )
         optional = Annotated[field.type | None, parameter]  # type: ignore[name-defined]
         fields.append((field.name, optional, None))
@@ -52,6 +59,10 @@ def _options(config: type[msgspec.Struct], group: str) -> Any:
 
 ModelOptions: Any = _options(ModelConfig, "Model (default: the preset's)")
 TrainingOptions: Any = _options(TrainingConfig, "Training (default: the preset's)")
+SeedsTrainingOptions: Any = _options(
+    TrainingConfig, "Training (default: the preset's)", hidden=("seed", "renew")
+)
+"""For many seeds at once, each from nothing."""
 
 
 def train(

@@ -7,7 +7,7 @@ of training come from a few steps made on the spot; those of other stages from t
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,10 @@ MODELS = (
 STUDIED = "paper-5-long"
 """The model whose algorithm the paper is about: "our model was trained on 1.8 million"
 questions. Its tables of final losses are of 5,000 steps."""
+
+BEGINNING = "paper-5"
+"""The model whose steps are the first of the studied one's: where both are to be trained, they are
+made once."""
 
 MLP_STUDY = "mlp-study"
 """The study of that model's MLP; it stands beside the models."""
@@ -107,29 +111,47 @@ def plan(
     """What is left of a reproduction, with the minutes that it will take."""
     keep_freed_memory()
     use_threads(threads)
+    left = {name: stages_left(name, runs) for name in names}
     return [
-        _study(runs, quick=quick) if name == MLP_STUDY else _model(name, runs, quick=quick)
-        for name in names
+        Planned(name, stages, _seconds(name, left, quick=quick) / 60)
+        for name, stages in left.items()
     ]
 
 
-def _model(name: str, runs: Path, *, quick: bool) -> Planned:
-    left = [stage for stage, file in STAGES.items() if not (runs / name / file).exists()]
+def stages_left(name: str, runs: Path) -> tuple[str, ...]:
+    """What is not done yet of a model; of the study of the MLP, the variants to be trained."""
+    if name != MLP_STUDY:
+        return tuple(stage for stage, file in STAGES.items() if not (runs / name / file).exists())
+    done = {v.name: (runs / MLP_STUDY / v.name / FINDING_FILE).exists() for v in VARIANTS}
+    left = tuple(variant for variant, is_done in done.items() if not is_done)
+    return left or (() if (runs / MLP_STUDY / STUDY_FILE).exists() else ("exam",))
+
+
+def handed_on(left: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the studied model is to begin with the steps of another, given what is left."""
+    return all("train" in left.get(name, ()) for name in (BEGINNING, STUDIED))
+
+
+def _seconds(name: str, left: Mapping[str, Sequence[str]], *, quick: bool) -> float:
+    """How long what is left of a model, or of the study, will take."""
+    if name == MLP_STUDY:
+        trainings = [variant for variant in left[name] if variant != "exam"]
+        steps = recipe(MLP_STUDY_STEPS, quick=quick)
+        return len(trainings) * _training_seconds(steps) if trainings else 0.0
     config, seconds = recipe(name, quick=quick), 0.0
-    if "train" in left:
+    if "train" in left[name]:
         seconds += _training_seconds(config)
-    studied = len(set(left) - {"train"}) / (len(STAGES) - 1)
+    if name == STUDIED and handed_on(left):
+        seconds *= 1 - _steps(BEGINNING) / _steps(STUDIED)
+    studied = len(set(left[name]) - {"train"}) / (len(STAGES) - 1)
     digits = config.model.digits
-    seconds += studied * (PER_DIGIT * digits + PER_DIGIT_SQUARED * digits**2)
-    return Planned(name, tuple(left), seconds / 60)
+    return seconds + studied * (PER_DIGIT * digits + PER_DIGIT_SQUARED * digits**2)
 
 
-def _study(runs: Path, *, quick: bool) -> Planned:
-    left = [v.name for v in VARIANTS if not (runs / MLP_STUDY / v.name / FINDING_FILE).exists()]
-    seconds = len(left) * _training_seconds(recipe(MLP_STUDY_STEPS, quick=quick)) if left else 0.0
-    if not left and not (runs / MLP_STUDY / STUDY_FILE).exists():
-        left = ["exam"]
-    return Planned(MLP_STUDY, tuple(left), seconds / 60)
+def _steps(name: str) -> int:
+    training = recipe(name, quick=False).training
+    assert training is not None
+    return training.steps
 
 
 def _training_seconds(config: RunConfig) -> float:

@@ -1,30 +1,35 @@
 """Runs that are worked on side by side, in one directory.
 
-In: a call for each run. Out: what they came to. The driver looks every second how far they are;
-stopped, it leaves a sign at which the workers save what they have and end.
+In: calls, each about a run or a chain of them. Out: what they came to. The driver looks every
+second how far they are; stopped, it leaves a sign at which the workers save what they have and end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, NamedTuple
+from typing import Generic, TypeVar
 
 from carryscope.reproduction.pool import K, Outcome, T, at_work, work_through
 from carryscope.storage import write_bytes
 from carryscope.training.loop import Stopped
 
+R = TypeVar("R")
+"""What a run is called: a seed, the name of a model."""
+
 STOP_FILE = ".stop"
 """While it stands in the directory, workers save what they have and end."""
 
 
-class Progress(NamedTuple, Generic[K, T]):
-    """How far the work is."""
+@dataclass(frozen=True)
+class Progress(Generic[R, T]):
+    """How far the work is, run by run."""
 
     of: int
-    done: Mapping[K, T]
-    failed: Mapping[K, str]
-    running: Mapping[K, str]
+    done: Mapping[R, T]
+    failed: Mapping[R, str]
+    running: Mapping[R, str]
     """What each run is at that is being worked on."""
 
 
@@ -41,15 +46,18 @@ def side_by_side(
     threads: int,
     cluster: str | None = None,
     what: str,
-    stage: Callable[[K], str],
-    on_progress: Callable[[Progress[K, T]], bool | None],
+    progress: Callable[[Outcome[K, T]], Progress[R, T]],
+    on_progress: Callable[[Progress[R, T]], bool | None],
 ) -> Outcome[K, T]:
-    """Make all calls, by local workers or a dask cluster; `on_progress` stops it with True."""
+    """Make all calls, by local workers or a dask cluster; `on_progress` stops it with True.
+
+    `progress` tells how far the runs are: a call may be about more than one.
+    """
 
     def on_look(outcome: Outcome[K, T]) -> None:
-        running = {key: stage(key) for key in outcome.running.values()}
-        if on_progress(Progress(len(calls), outcome.done, outcome.failed, running)):
-            done = f"{len(outcome.done)} of {len(calls)} {what} are done"
+        reached = progress(outcome)
+        if on_progress(reached):
+            done = f"{len(reached.done)} of {reached.of} {what} are done"
             raise Stopped(f"Stopped: {done}, and what the others reached is kept.")
 
     sign = stop_sign(directory)

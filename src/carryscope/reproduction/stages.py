@@ -57,10 +57,17 @@ def bring_to_end(config: RunConfig, directory: Path, *, threads: int, sign: Sign
     return run
 
 
-def trained(config: RunConfig, directory: Path, *, threads: int, sign: Sign) -> Run:
+def trained(
+    config: RunConfig,
+    directory: Path,
+    *,
+    threads: int,
+    sign: Sign,
+    on_last_step: Callable[[], object] = lambda: None,
+) -> Run:
     """A run with its training done; whoever else is at it is waited for."""
     _wait_for_others(directory, sign)
-    train(config, directory, threads=threads, should_stop=sign)
+    train(config, directory, threads=threads, should_stop=sign, on_last_step=on_last_step)
     return Run(directory)
 
 

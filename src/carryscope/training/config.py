@@ -140,6 +140,11 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """Questions in the first so many steps."""
         return sum(map(self.batch_at, range(steps)))
 
+    @property
+    def knows_its_end(self) -> bool:
+        """Whether a step depends on how many there will be."""
+        return self.schedule != "constant" or bool(self.final_batch) or bool(self.nines)
+
     def heads_at(self, step: int) -> int | None:
         """How many heads of each layer learn at a step; None for all of them."""
         return 1 + step // self.head_delay if self.head_delay else None

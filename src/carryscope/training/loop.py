@@ -55,14 +55,16 @@ def train(
     threads: int | None = None,
     checkpoint_every: float = CHECKPOINT_SECONDS,
     on_step: Callable[[StepRecord], object] = lambda _: None,
+    on_last_step: Callable[[], object] = lambda: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> TrainingSummary:
     """Train a run to its end, or until its held-out loss is at most `until_loss`.
 
     For the whole process it sets the number of `threads` and keeps freed memory. The number
     of threads is not part of the recipe, but with another one sums are rounded differently.
-    A checkpoint is written every `checkpoint_every` seconds. `on_step` hears of every step;
-    `should_stop` is asked after each one. A finished run is not trained again. `start_from` is
+    A checkpoint is written every `checkpoint_every` seconds. `on_step` hears of every step, and
+    `on_last_step` of the last one while its checkpoint stands; `should_stop` is asked after each
+    one. A finished run is not trained again. `start_from` is
     the run whose weights the config starts from, if any; once begun, a run has its own.
     """
     if checkpoint_every < 0:
@@ -70,7 +72,7 @@ def train(
     keep_freed_memory()
     use_threads(threads)
     with only_writer(directory):
-        _claim(config, directory)
+        claim(config, directory)
         if is_finished(directory) and _met(directory, until_loss, config):
             _drop_checkpoint_of_a_whole_run(directory, config)
             return read_json(directory / FINDING_FILE, TrainingSummary)
@@ -87,6 +89,7 @@ def train(
             on_step=on_step,
             should_stop=should_stop,
         )
+        on_last_step()
         return _finish(trainer, config, directory, seconds)
 
 
@@ -107,7 +110,7 @@ def is_finished(directory: Path) -> bool:
     return (directory / WEIGHTS_FILE).exists() and (directory / FINDING_FILE).exists()
 
 
-def _claim(config: RunConfig, directory: Path) -> None:
+def claim(config: RunConfig, directory: Path) -> None:
     """Write the config of a new run; refuse to go on with another run's."""
     path = directory / CONFIG_FILE
     if not path.exists():

@@ -7,7 +7,7 @@ has reached stands in its run directory, and no seed is done twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -62,13 +62,20 @@ def sweep(
             threads=each,
             cluster=cluster,
             what="seeds",
-            stage=lambda seed: stage(runs[seed]),
+            progress=partial(_progress, runs),
             on_progress=on_progress,
         )
         found = _gathered(recipe, seeds, outcome)
         write_json(directory / SWEEP_FILE, found)
         write_pages(found, directory)
     return found
+
+
+def _progress(
+    runs: Mapping[int, Path], outcome: Outcome[int, SeedFinding]
+) -> Progress[int, SeedFinding]:
+    running = {seed: stage(runs[seed]) for seed in outcome.running.values()}
+    return Progress(len(runs), outcome.done, outcome.failed, running)
 
 
 def _check(recipe: RunConfig, seeds: Sequence[int], directory: Path) -> None:
