@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,8 @@ from carryscope.reproduction.plan import (
     plan,
     recipe,
 )
-from carryscope.reproduction.reproduce import minutes_together, queue
+from carryscope.reproduction.pool import Outcome
+from carryscope.reproduction.reproduce import Chain, minutes_together, progress, queue
 from carryscope.reproduction.results import machine, runs_of, write_results
 from carryscope.runs import SHIPPED
 from carryscope.training.longer import begins_with
@@ -85,6 +87,20 @@ def test_the_studied_model_comes_after_the_one_it_begins_with_if_both_are_to_be_
     assert queue([report, studied]) == [(STUDIED,), (BEGINNING,)]
     assert begins_with(recipe(STUDIED, quick=False), recipe(BEGINNING, quick=False))
     assert begins_with(recipe(STUDIED, quick=True), recipe(BEGINNING, quick=True))
+
+
+def test_progress_tells_of_each_model_of_a_chain(tmp_path: Path) -> None:
+    shutil.copytree(SHIPPED, tmp_path / BEGINNING)
+    for file in ("findings/exam.json", "report.html"):
+        (tmp_path / BEGINNING / file).write_text("")
+    chain, other = (BEGINNING, STUDIED, MLP_STUDY), ("paper-10",)
+    outcome = Outcome[Chain, None](running={Future(): chain}, failed={other: "no room"})
+    reached = progress(tmp_path, [chain, other], outcome)
+    assert (reached.of, list(reached.done)) == (4, [BEGINNING])
+    assert reached.running == {STUDIED: "starting"}
+    assert reached.failed == {"paper-10": "no room"}
+    whole = progress(tmp_path, [chain], Outcome(done={chain: None}))
+    assert list(whole.done) == list(chain)
 
 
 def test_the_plan_takes_as_long_as_the_one_who_is_busy_longest() -> None:

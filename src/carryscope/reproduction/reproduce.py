@@ -58,10 +58,10 @@ def reproduce(
             workers=workers,
             threads=threads,
             what="models",
-            progress=partial(_progress, runs, list(calls)),
+            progress=partial(progress, runs, list(calls)),
             on_progress=on_progress,
         )
-    return _progress(runs, list(calls), outcome).failed
+    return progress(runs, list(calls), outcome).failed
 
 
 def queue(planned: Sequence[Planned]) -> list[Chain]:
@@ -71,12 +71,9 @@ def queue(planned: Sequence[Planned]) -> list[Chain]:
     """
     minutes = {one.name: one.minutes for one in planned if one.left}
     begins = handed_on({one.name: one.left for one in planned})
-    linked = [BEGINNING] * begins + [name for name in (STUDIED, MLP_STUDY) if name in minutes]
-    chains: list[Chain] = [
-        (name,) for name in minutes if name not in linked or STUDIED not in minutes
-    ]
-    if STUDIED in minutes:
-        chains.append(tuple(linked))
+    wanted = [BEGINNING] * begins + [STUDIED, MLP_STUDY]
+    linked = [name for name in wanted if name in minutes] if STUDIED in minutes else []
+    chains = [tuple(linked)] * bool(linked) + [(name,) for name in minutes if name not in linked]
     return sorted(chains, key=lambda chain: -sum(minutes[name] for name in chain))
 
 
@@ -90,7 +87,7 @@ def minutes_together(planned: Sequence[Planned], workers: int) -> float:
     return max(busy)
 
 
-def _progress(
+def progress(
     runs: Path, chains: Sequence[Chain], outcome: Outcome[Chain, None]
 ) -> Progress[str, None]:
     """How far the models are, by what stands in their directories."""
