@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from carryscope.model.answer_path import normalized
+from carryscope.model.answer_path import Unwritten, logits_of, normalized
 from carryscope.model.tables import FirstLayerTables
 from carryscope.model.transformer import Block, Transformer
 
@@ -73,13 +73,6 @@ def block_of(model: Transformer, layer: int) -> Block:
     return block
 
 
-def logits_of(
-    model: Transformer, residual: Float[Tensor, "*batch d_model"]
-) -> Float[Tensor, "*batch token"]:
-    """What the last residual stream says."""
-    return normalized(model.ln_final, residual) @ model.unembed.W_U + model.unembed.b_U
-
-
 def mlp_of(
     block: Block, middle: Float[Tensor, "*batch d_model"]
 ) -> Float[Tensor, "*batch d_model"]:
@@ -88,6 +81,11 @@ def mlp_of(
         return torch.zeros_like(middle)
     hidden = hidden_of(block, middle)
     return torch.addmm(block.mlp.b_out, hidden.flatten(0, -2), block.mlp.W_out).view(middle.shape)
+
+
+def before_mlp(block: Block, middle: Float[Tensor, "*batch d_model"]) -> Unwritten:
+    """A block about to add its MLP to a residual stream."""
+    return Unwritten(block, middle, None if block.mlp is None else hidden_of(block, middle))
 
 
 def hidden_of(

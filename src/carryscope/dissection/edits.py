@@ -19,11 +19,10 @@ from carryscope.dissection.capture import (
     LayerState,
     attend,
     block_of,
-    logits_of,
     mlp_of,
 )
 from carryscope.dissection.interventions import Ablate, Cut, Intervention
-from carryscope.model.answer_path import later_block
+from carryscope.model.answer_path import later_block, logits_of
 from carryscope.model.transformer import Transformer
 
 MOST_ROWS = 4096
@@ -169,9 +168,9 @@ class Jobs:
         whole, first = self._clean.layers[layer].after.clone(), rows[0]
         whole[:, rows] = residual
         for above in range(layer + 1, self._last):
-            later = later_block(block_of(self._model, above), whole, first_row=first)
+            later = later_block(block_of(self._model, above), whole, first_row=first).written()
             whole = self._clean.layers[above].after.clone()
             whole[:, first:] = later
         first = max(first, first_answer)
-        later = later_block(block_of(self._model, self._last), whole, first_row=first)
+        later = later_block(block_of(self._model, self._last), whole, first_row=first).written()
         self._logits[i, :, first - first_answer :] = logits_of(self._model, later)

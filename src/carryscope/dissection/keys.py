@@ -24,12 +24,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from carryscope.dissection.capture import block_of, logits_of, mlp_of
+from carryscope.dissection.capture import before_mlp, block_of
 from carryscope.dissection.engine import CHUNK, Engine
 from carryscope.dissection.neurons import Neuron, NeuronCount, study_neurons
 from carryscope.dissection.samples import Samples, partners
 from carryscope.dissection.separation import alike_pairs, told_apart
 from carryscope.evidence import Share
+from carryscope.model.answer_path import logits_of
+from carryscope.model.choice import chosen_tokens
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array, Questions
 from carryscope.task.sampling import with_states
@@ -222,7 +224,7 @@ def _swapped(engine: Engine, row: RowStates, source: Array) -> Int[Array, " batc
     for start in range(0, len(source), 8 * CHUNK):
         part = slice(start, start + 8 * CHUNK)
         middle = row.own[part] + row.heads[source[part]]
-        answers.append(logits_of(engine.model, middle + mlp_of(block, middle)).argmax(-1))
+        answers.append(chosen_tokens(engine.model, before_mlp(block, middle)))
     return torch.cat(answers).numpy()
 
 

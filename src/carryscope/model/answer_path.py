@@ -35,19 +35,49 @@ from torch import Tensor
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Block, LayerNorm, Transformer
 
 
+class Unwritten(NamedTuple):
+    """Rows of a block whose MLP has not written yet: the stream it adds to, and its neurons."""
+
+    block: Block
+    residual: Float[Tensor, "*batch d_model"]
+    neurons: Float[Tensor, "*batch d_mlp"] | None
+    """After the ReLU; none in a block without an MLP."""
+
+    def written(self) -> Float[Tensor, "*batch d_model"]:
+        """The residual stream after the block."""
+        if self.block.mlp is None or self.neurons is None:
+            return self.residual
+        before = (self.residual + self.block.mlp.b_out).flatten(0, -2)
+        after = torch.addmm(before, self.neurons.flatten(0, -2), self.block.mlp.W_out)
+        return after.view_as(self.residual)
+
+
 def answer_logits(
     model: Transformer, tokens: Int[Tensor, "batch position"]
 ) -> Float[Tensor, "batch answer token"]:
     """The logits of every answer row."""
+    return logits_of(model, answer_rows(model, tokens).written())
+
+
+def logits_of(
+    model: Transformer, residual: Float[Tensor, "*batch d_model"]
+) -> Float[Tensor, "*batch token"]:
+    """The logits of a residual stream after the last block."""
+    return normalized(model.ln_final, residual) @ model.unembed.W_U + model.unembed.b_U
+
+
+def answer_rows(model: Transformer, tokens: Int[Tensor, "batch position"]) -> Unwritten:
+    """The answer rows of the last block, before its MLP writes."""
     rows = model.config.layout.answer_rows
     tokens = tokens[:, : rows.stop]
     last = model.config.layers - 1
-    residual = _first_block(model, tokens, first_row=0 if last else rows.start)
+    reached = _first_block(model, tokens, first_row=0 if last else rows.start)
     for layer in range(1, last + 1):
         block = model.blocks[layer]
         assert isinstance(block, Block)
-        residual = later_block(block, residual, first_row=rows.start if layer == last else 0)
-    return normalized(model.ln_final, residual) @ model.unembed.W_U + model.unembed.b_U
+        first_row = rows.start if layer == last else 0
+        reached = later_block(block, reached.written(), first_row)
+    return reached
 
 
 class _Coordinates(NamedTuple):
@@ -58,23 +88,21 @@ class _Coordinates(NamedTuple):
     inverse_scale: Float[Tensor, "batch row"]
 
 
-def _first_block(
-    model: Transformer, tokens: Int[Tensor, "batch row"], first_row: int
-) -> Float[Tensor, "batch answer d_model"]:
-    """The residual stream after block 0, for the rows from `first_row` on."""
+def _first_block(model: Transformer, tokens: Int[Tensor, "batch row"], first_row: int) -> Unwritten:
+    """Block 0, for the rows from `first_row` on."""
     block = model.blocks[0]
     assert isinstance(block, Block)
     embedded = _embed(model, tokens)
     coordinates, basis = _attend(block, embedded, first_row)
     batch, rows, _ = coordinates.shape
-    flat = coordinates.flatten(0, 1)
+    flat, neurons = coordinates.flatten(0, 1), None
     residual = flat @ basis
     if block.mlp is not None:
         scale = _inverse_scale(residual)[:, None]
         projected = _with_bias_row(block.ln2, basis) @ block.mlp.W_in
         pre = _with_ones(flat * scale) @ _add_to_last_row(projected, block.mlp.b_in)
-        residual = torch.addmm(residual + block.mlp.b_out, pre.relu_(), block.mlp.W_out)
-    return residual.view(batch, rows, -1)
+        neurons = pre.relu_().unflatten(0, (batch, rows))
+    return Unwritten(block, residual.unflatten(0, (batch, rows)), neurons)
 
 
 def _embed(model: Transformer, tokens: Int[Tensor, "batch row"]) -> _Coordinates:
@@ -123,9 +151,9 @@ def _attend(
 
 def later_block(
     block: Block, residual: Float[Tensor, "batch row d_model"], first_row: int
-) -> Float[Tensor, "batch answer d_model"]:
+) -> Unwritten:
     """Block 1 and up: every row is read, the rows from `first_row` on are computed."""
-    attn = block.attn
+    attn, neurons = block.attn, None
     x = normalized(block.ln1, residual)
     q = torch.einsum("brd,hde->bhre", x[:, first_row:], attn.W_Q) + attn.b_Q[:, None]
     k = torch.einsum("brd,hde->bhre", x, attn.W_K) + attn.b_K[:, None]
@@ -136,8 +164,8 @@ def later_block(
     residual = residual + z.transpose(1, 2).flatten(2) @ attn.W_O.flatten(0, 1)
     if block.mlp is not None:
         pre = normalized(block.ln2, residual) @ block.mlp.W_in + block.mlp.b_in
-        residual = residual + pre.relu_() @ block.mlp.W_out + block.mlp.b_out
-    return residual
+        neurons = pre.relu_()
+    return Unwritten(block, residual, neurons)
 
 
 def _unseen(scores: Float[Tensor, "batch head row key"], first_row: int) -> Tensor:

@@ -27,7 +27,7 @@ from jaxtyping import Int
 
 from carryscope.evidence import Share
 from carryscope.model.files import weights_hash
-from carryscope.model.prediction import predict
+from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
 from carryscope.runs import Run
 from carryscope.storage import read_json, write_json
@@ -117,7 +117,7 @@ def sit(model: Transformer, *, each: int = EACH) -> ExamFinding:
     """How a model does in the exam, digit by digit, case by case."""
     layout = model.config.layout
     taken = exam(layout.digits, each)
-    right = predict(model, taken.questions, free_running=False).right
+    right = answer(model, taken.questions, free_running=False).right
     hits: dict[tuple[str, str], list[Array]] = {}
     whole = right[:0]
     for i, asked in enumerate(taken.asked):

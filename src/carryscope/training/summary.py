@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from carryscope.evidence import Mean, Share
-from carryscope.model.prediction import predict
+from carryscope.model.prediction import answer, predict
 from carryscope.model.transformer import Transformer
 from carryscope.storage import write_bytes, write_json
 from carryscope.task.columns import Columns, QuestionClass
@@ -72,7 +72,7 @@ def summarise(
     digits, last = config.model.digits, metrics[-LAST_STEPS:]
     held_out = predict(model, held_out_questions(digits), free_running=False)
     generator = np.random.default_rng(_UNIFORM_SEED)
-    fresh = predict(model, uniform(generator, UNIFORM_QUESTIONS, digits), free_running=True)
+    fresh = answer(model, uniform(generator, UNIFORM_QUESTIONS, digits), free_running=True)
     return TrainingSummary(
         package_version=__version__,
         seed=config.training.seed,
@@ -92,7 +92,7 @@ def summarise(
 def curated_exam(model: Transformer) -> dict[str, Share]:
     """The share of curated questions answered right, free-running, by question class."""
     questions = curated_questions(model.config.digits)
-    correct = predict(model, questions, free_running=True).correct
+    correct = answer(model, questions, free_running=True).correct
     classes = Columns.of(questions).question_class
     return {
         kind.label: Share.measured(

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from carryscope.evidence import Share
-from carryscope.model.prediction import predict
+from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.questions import Array
@@ -128,7 +128,7 @@ def answer_digits(
     model: Transformer, sample: Sample, on_progress: Callable[[int], object] = lambda _: None
 ) -> Int[Array, "batch digit"]:
     """What the model says at each answer digit, teacher-forced, units first."""
-    answers = predict(model, sample.questions, free_running=False, on_progress=on_progress)
+    answers = answer(model, sample.questions, free_running=False, on_progress=on_progress)
     return answers.predicted[:, ::-1][:, : sample.columns.digits + 1]
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-from carryscope.model.prediction import predict_both
+from carryscope.model.prediction import answer_both
 from carryscope.model.transformer import Transformer
 from carryscope.task.questions import Array, Questions
 
@@ -40,7 +40,7 @@ def judge_of(model: Transformer) -> Judge:
     """The judge of a model."""
 
     def judge(questions: Questions) -> Mistakes:
-        forced, free = predict_both(model, questions)
+        forced, free = answer_both(model, questions)
         return Mistakes(~forced.right, ~free.right)
 
     return judge

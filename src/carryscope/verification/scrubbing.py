@@ -28,11 +28,11 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from carryscope.dissection.attention import AttentionFinding
-from carryscope.dissection.capture import block_of, logits_of, mlp_of
+from carryscope.dissection.capture import before_mlp, block_of
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples, partners
 from carryscope.evidence import Share
-from carryscope.model.answer_path import answer_logits
+from carryscope.model.choice import answer_tokens, chosen_tokens
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array, Questions
@@ -182,9 +182,9 @@ class _Scrubber:
             added = torch.stack(parts).sum(0)
         middle = self._own[bases, k] + added
         block = block_of(self._engine.model, self._engine.config.layers - 1)
-        logits = logits_of(self._engine.model, middle + mlp_of(block, middle))
+        said = chosen_tokens(self._engine.model, before_mlp(block, middle))
         self._on_progress(len(bases))
-        return Share.of_hits(logits.argmax(-1).numpy() == self._said[bases, k])
+        return Share.of_hits(said.numpy() == self._said[bases, k])
 
     def _tokens(self, k: int, read: Bool[Array, " column"]) -> Share:
         """Resample every column that is not read; nothing is measured if all are."""
@@ -202,7 +202,7 @@ class _Scrubber:
         )
         tokens = torch.from_numpy(self._layout.encode_answer(hybrid, exact_sum(base)))
         said = [
-            answer_logits(self._engine.model, tokens[start : start + CHUNK])[:, -1 - k].argmax(-1)
+            answer_tokens(self._engine.model, tokens[start : start + CHUNK])[:, -1 - k]
             for start in range(0, BASES, CHUNK)
         ]
         self._on_progress(BASES)

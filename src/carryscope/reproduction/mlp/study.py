@@ -14,7 +14,7 @@ import numpy as np
 
 from carryscope.evidence import Mean, Share
 from carryscope.model.files import weights_hash
-from carryscope.model.prediction import predict
+from carryscope.model.prediction import answer, predict
 from carryscope.reproduction.exam import EXAM_SEED, exam, sit
 from carryscope.reproduction.mlp.finding import (
     BASE,
@@ -118,7 +118,7 @@ def _measured(variant: Variant, run: Run, milestones: list[Milestone], apart: in
         trained=sum(parameter.numel() for parameter in learning),
         held_out_loss=Mean.measured(held_out.mean(axis=1).tolist()),
         held_out_digit_loss=dict(zip(names, held_out.mean(axis=0).tolist(), strict=True)),
-        uniform_right=Share.of_hits(predict(model, drawn, free_running=False).correct),
+        uniform_right=Share.of_hits(answer(model, drawn, free_running=False).correct),
         right=sit(model, each=QUESTIONS).right,
         milestones=milestones,
         curve=_curve([record.loss for record in metrics], apart),

@@ -1,0 +1,98 @@
+import pytest
+import torch
+
+import carryscope
+from carryscope.model import choice
+from carryscope.model.answer_path import Unwritten, answer_logits, answer_rows
+from carryscope.model.choice import answer_tokens, chosen_tokens
+from carryscope.model.prediction import answer, answer_both, predict
+from carryscope.task.sampling import enriched, uniform
+
+SHAPES = [
+    {},
+    {"layers": 2},
+    {"format": "signed", "heads": 2},
+    {"digits": 1, "heads": 1},
+    {"d_mlp": 0},
+    {"layers": 2, "d_mlp": 0},
+]
+shapes = pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "-".join(map(str, s)) or "plain")
+
+
+def lift_offsets(model, generator, size):
+    """Offsets as large as logits, so that the scale decides who leads."""
+    with torch.no_grad():
+        drawn = generator.normal(size=model.config.vocabulary) * size
+        model.unembed.b_U.copy_(torch.from_numpy(drawn))
+
+
+def some_tokens(model, generator, count=200):
+    layout = model.config.layout
+    return torch.from_numpy(layout.encode(enriched(generator, count, layout.digits)))
+
+
+@shapes
+@pytest.mark.parametrize("size", [0.0, 0.3, 3.0])
+def test_it_is_the_token_with_the_largest_logit(random_model, generator, shape, size):
+    model = random_model(**shape)
+    lift_offsets(model, generator, size)
+    tokens = some_tokens(model, generator)
+    expected = answer_logits(model, tokens).argmax(-1)
+    assert (answer_tokens(model, tokens) == expected).all()
+
+
+def test_a_trained_model_hardly_ever_needs_the_whole_stream(generator, monkeypatch):
+    model = carryscope.load().model()
+    tokens, computed, logits_of = some_tokens(model, generator, 1000), [], choice.logits_of
+
+    def counted(model, residual):
+        computed.append(len(residual))
+        return logits_of(model, residual)
+
+    monkeypatch.setattr(choice, "logits_of", counted)
+    said = answer_tokens(model, tokens)
+    assert (said == answer_logits(model, tokens).argmax(-1)).all()
+    assert 0 < sum(computed) < 0.01 * said.numel()
+
+
+def test_the_true_scale_lies_between_the_two_ends(random_model, generator):
+    model = random_model()
+    lift_offsets(model, generator, 1.0)
+    with torch.no_grad():
+        rows = answer_rows(model, some_tokens(model, generator))
+        low, high = choice._both_ends(model, rows)
+        logits = choice.logits_of(model, rows.written())
+    offset = high - low
+    most_over_true = ((logits - offset) / low).median(-1, keepdim=True).values
+    assert (most_over_true > 1).all()
+    torch.testing.assert_close(low * most_over_true + offset, logits, atol=1e-4, rtol=1e-4)
+
+
+def test_rows_can_be_given_one_by_one(random_model, generator):
+    model = random_model()
+    with torch.no_grad():
+        rows = answer_rows(model, some_tokens(model, generator))
+        third = Unwritten(rows.block, rows.residual[:, 2], rows.neurons[:, 2])
+        assert (chosen_tokens(model, third) == chosen_tokens(model, rows)[:, 2]).all()
+
+
+@pytest.mark.parametrize("free_running", [False, True])
+def test_answers_are_those_of_predictions(random_model, generator, free_running):
+    model = random_model()
+    questions = uniform(generator, 600, 5)
+    told = []
+    said = answer(model, questions, free_running=free_running, on_progress=told.append)
+    expected = predict(model, questions, free_running=free_running)
+    assert (said.predicted == expected.predicted).all()
+    assert (said.truth == expected.truth).all()
+    assert told == [512, 88]
+
+
+def test_both_answers_are_the_two_single_ones(random_model, generator):
+    model = random_model()
+    questions = uniform(generator, 100, 5)
+    forced, free = answer_both(model, questions)
+    for said, free_running in ((forced, False), (free, True)):
+        expected = answer(model, questions, free_running=free_running)
+        assert (said.predicted == expected.predicted).all()
+    assert (forced.predicted != free.predicted).any()
