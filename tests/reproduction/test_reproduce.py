@@ -15,7 +15,7 @@ from waiting import PATIENCE, wait_for
 
 from carryscope.cli.main import run as command
 from carryscope.errors import CallError
-from carryscope.reproduction.claims.claims import load_claims
+from carryscope.reproduction.claims.claims import Verdict, load_claims
 from carryscope.reproduction.kept import Results
 from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.reproduction.plan import (
@@ -134,6 +134,19 @@ def test_results_are_read_back_without_runs(results: Path) -> None:
     assert kept.figure("paper-5", "staircase").page_svg().startswith("<svg")
     drawn = (results / "paper-5" / "figures" / "digits.svg").read_text()
     assert kept.figure("paper-5", "digits").svg() == drawn
+
+
+def test_the_claims_in_the_repo_follow_from_the_findings_in_the_repo() -> None:
+    kept = Results(Path(__file__).parents[2] / "results")
+    again = {one.claim.id: one for one in kept.judged_again()}
+    for one in kept.claims.claims:
+        if again[one.claim.id].verdict is Verdict.UNMEASURED:
+            # Losses step by step are not kept.
+            assert again[one.claim.id].reason.endswith("has no finding of training.")
+        else:
+            assert again[one.claim.id] == one
+    measured = [one for one in again.values() if one.verdict is not Verdict.UNMEASURED]
+    assert len(measured) > 2 * len(again) / 3
 
 
 def test_results_that_are_not_there_are_told_in_one_line(results: Path, tmp_path: Path) -> None:

@@ -101,8 +101,8 @@ def _first_block(model: Transformer, tokens: Int[Tensor, "batch row"], first_row
         scale = _inverse_scale(residual)[:, None]
         projected = _with_bias_row(block.ln2, basis) @ block.mlp.W_in
         pre = _with_ones(flat * scale) @ _add_to_last_row(projected, block.mlp.b_in)
-        neurons = pre.relu_().unflatten(0, (batch, rows))
-    return Unwritten(block, residual.unflatten(0, (batch, rows)), neurons)
+        neurons = pre.relu_().view(batch, rows, pre.shape[1])
+    return Unwritten(block, residual.view(batch, rows, basis.shape[1]), neurons)
 
 
 def _embed(model: Transformer, tokens: Int[Tensor, "batch row"]) -> _Coordinates:

@@ -15,7 +15,11 @@ from carryscope.model.files import CONFIG_FILE
 from carryscope.report.catalogue import figure
 from carryscope.report.figure import Figure
 from carryscope.report.shelf import Shelf
+from carryscope.reproduction.claims.claims import Judged
+from carryscope.reproduction.claims.judging import judge
 from carryscope.reproduction.claims.page import CLAIMS_RESULT, ClaimsResult, read_claims
+from carryscope.reproduction.claims.reading import Study
+from carryscope.reproduction.exam import EXAM_FILE, ExamFinding
 from carryscope.reproduction.mlp.finding import MlpStudy
 from carryscope.reproduction.plan import MLP_STUDY, MODELS, SWEEPS
 from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
@@ -27,6 +31,8 @@ from carryscope.verification.risk import RISK_FILE
 from carryscope.verification.risk_finding import RiskFinding
 
 T = TypeVar("T")
+
+MLP_RECORD = f"{MLP_STUDY}.json"
 
 
 class Results:
@@ -58,7 +64,7 @@ class Results:
     @property
     def mlp_study(self) -> MlpStudy:
         """The study of the MLP."""
-        return read_json(self.directory / f"{MLP_STUDY}.json", MlpStudy)
+        return read_json(self.directory / MLP_RECORD, MlpStudy)
 
     def shelf(self, model: str) -> Shelf:
         """The findings about one model."""
@@ -81,6 +87,19 @@ class Results:
     def figure(self, model: str, name: str) -> Figure:
         """A figure of one model, by the name it has in its report."""
         return figure(name, self.shelf(model))
+
+    def judged_again(self) -> list[Judged]:
+        """Every claim, judged anew by what is kept here and by the rules as they are now.
+
+        Losses step by step are not kept, so claims that rest on them are told as not measured.
+        """
+        studies = {name: self._study(name) for name in self.models}
+        mlp = _read(self.directory / MLP_RECORD, MlpStudy)
+        return judge(studies, mlp=mlp, sweeps=list(self.sweeps.values()))
+
+    def _study(self, model: str) -> Study:
+        taken = _read(self.directory / model / EXAM_FILE, ExamFinding)
+        return Study(model, self.shelf(model), read_metrics=tuple, known_exam=taken)
 
 
 def _read(path: Path, kind: type[T]) -> T | None:
