@@ -25,10 +25,7 @@ from carryscope.benchmark import peer
 from carryscope.benchmark.products import bare_step, products_of_a_step
 from carryscope.errors import WorkError
 from carryscope.evidence import Mean
-from carryscope.model.prediction import predict
-from carryscope.model.transformer import Transformer
 from carryscope.task.columns import Columns
-from carryscope.task.sampling import uniform
 from carryscope.training.data import training_batch
 from carryscope.training.loop import held_out_loss
 from carryscope.training.losses import step_record
@@ -239,18 +236,6 @@ def loss_rows(runs: list[TimeToLoss], paper_seconds: float) -> list[Measure]:
             unit="",
         ),
     ]
-
-
-def prediction_speed(model: Transformer, count: int) -> list[Measure]:
-    """Questions per second, for a trained model."""
-    questions = uniform(np.random.default_rng(0), count, model.config.digits)
-    rows = []
-    for name, free in (("teacher-forced", False), ("free-running", True)):
-        seconds = timed(lambda free=free: predict(model, questions, free_running=free))(1)  # type: ignore[misc]
-        rows.append(
-            Measure.at_least(f"5-digit questions answered, {name}", count / seconds, 5000, "/s")
-        )
-    return rows
 
 
 _TRAIN_AND_TELL = """

@@ -48,7 +48,7 @@ def bench(
     Parameters
     ----------
     only
-        Measure only training, dissection, risk, certificate or sweep.
+        Measure only training, dissection, risk (with the speed of answers), certificate or sweep.
     peer
         A Python that has TransformerLens 2.x.
     seeds
@@ -89,7 +89,6 @@ def bench(
 def _measure_training(python: Path, seeds: int, rounds: int) -> list[Measure]:
     from carryscope.benchmark import speed
     from carryscope.model.process import keep_freed_memory
-    from carryscope.runs import Run
     from carryscope.training.presets import preset
 
     keep_freed_memory()
@@ -105,9 +104,7 @@ def _measure_training(python: Path, seeds: int, rounds: int) -> list[Measure]:
             tl_steps.append(tl(speed.TURN) / speed.TURN)
         rows += speed.loss_rows(runs, speed.PAPER_STEPS * sum(tl_steps) / len(tl_steps))
     with Progress(console=log) as bar:
-        rest = bar.add_task("predictions and memory", total=3)
-        rows += speed.prediction_speed(Run().model(), 20_000)
-        bar.advance(rest)
+        rest = bar.add_task("memory", total=2)
         for name, limit in (("paper-5", 1.0), ("paper-15", 2.0)):
             rows.append(speed.peak_memory(name, limit))
             bar.advance(rest)
@@ -133,12 +130,14 @@ def _measure_dissection(python: Path) -> list[Measure]:
 
 
 def _measure_risk() -> list[Measure]:
-    from carryscope.benchmark.risk import risk_rows
+    from carryscope.benchmark.risk import answer_speed, risk_rows
     from carryscope.runs import Run
 
     with Progress(console=log) as bar:
-        task = bar.add_task("risk", total=1)
-        rows = risk_rows(Run().model())
+        task = bar.add_task("answers and risk", total=2)
+        rows = answer_speed(Run().model())
+        bar.advance(task)
+        rows += risk_rows(Run().model())
         bar.advance(task)
     return rows
 
