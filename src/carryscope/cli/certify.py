@@ -93,7 +93,7 @@ def certify_with_progress(
         def on_progress(proved: Proved) -> bool:
             told = (
                 f"right {proved.right:.3%}, wrong {proved.wrong:.3%}, undecided "
-                f"{proved.undecided:.3%} ({proved.boxes:,} boxes)"
+                f"{proved.undecided:.3%} (of a digit {1 - proved.rows:.1%}), {proved.boxes:,} boxes"
             )
             show(proved.rows, told)
             return stopped()

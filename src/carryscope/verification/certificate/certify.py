@@ -20,7 +20,7 @@ from jaxtyping import Int
 
 from carryscope.errors import CallError, WorkError
 from carryscope.model.files import weights_hash
-from carryscope.model.prediction import answer
+from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
 from carryscope.task.questions import Array, Questions
 from carryscope.verification.certificate.boxes import Row, RowSpace
@@ -267,7 +267,7 @@ def spot_check(model: Transformer, proofs: Sequence[RowProof]) -> int:
             if not len(boxes):
                 continue
             drawn = draw(proof.space, boxes, SPOT_CHECKS // (2 * len(proofs)), generator)
-            right = answer(model, drawn, free_running=False).right[:, number]
+            right = predict(model, drawn, free_running=False).right[:, number]
             if (right != (verdict == RIGHT)).any():
                 raise WorkError(
                     f"The certificate contradicts the model at {proof.space.row.name}: nothing was "
