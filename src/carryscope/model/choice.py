@@ -44,8 +44,9 @@ def chosen_tokens(model: Transformer, rows: Unwritten) -> Int[Tensor, "*batch"]:
         return logits_of(model, rows.residual).argmax(-1)
     low, high = _both_ends(model, rows)
     tokens = low.argmax(-1)
-    unsure = (tokens != high.argmax(-1)) | (torch.minimum(_lead(low), _lead(high)) < LEAD)
-    if unsure.any():
+    sure = (tokens == high.argmax(-1)) & (_lead(low) > LEAD) & (_lead(high) > LEAD)
+    if not sure.all():
+        unsure = ~sure
         again = Unwritten(rows.block, rows.residual[unsure], rows.neurons[unsure])
         tokens[unsure] = logits_of(model, again.written()).argmax(-1)
     return tokens
