@@ -30,6 +30,10 @@ UNKNOWN = -1
 NO_CARRY, CARRY = 1, 2
 """Bits of a set of carries."""
 
+COLUMNS_IN_A_WORD = 9
+"""100^9 questions can be counted in 64 bits. The columns beyond have a word of their own, and only
+the products of words are taken in Python's whole numbers, which are slow."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -134,6 +138,15 @@ class RowSpace:
         sizes = [tree.sizes[boxes[:, c]] / PAIRS for c, tree in enumerate(self.trees)]
         return np.asarray(np.prod(sizes, axis=0))
 
+    def sizes(self, boxes: Int[Array, "box column"]) -> Array:
+        """How many questions each box holds: exactly, in whole numbers of any size."""
+        held = [tree.sizes[boxes[:, c]] for c, tree in enumerate(self.trees)]
+        words = [
+            np.prod(held[start : start + COLUMNS_IN_A_WORD], axis=0, dtype=np.int64)
+            for start in range(0, self.columns, COLUMNS_IN_A_WORD)
+        ]
+        return product_of_words(words)
+
     def carries(self, boxes: Int[Array, "box column"]) -> Int[Array, "box digit"]:
         """The set of carries that may arrive at each column, and leave the last, as bits."""
         found = np.full((len(boxes), self.columns + 1), NO_CARRY)
@@ -205,6 +218,13 @@ class RowSpace:
         split = np.repeat(boxes, counts, axis=0)
         split[np.arange(len(split)), np.repeat(column, counts)] = [n for p in parts for n in p]
         return split, counts
+
+
+def product_of_words(words: Sequence[Int[Array, " some"]]) -> Array:
+    """The product of numbers of 64 bits, however large it is."""
+    if len(words) == 1:
+        return words[0]
+    return np.asarray(np.prod([word.astype(object) for word in words], axis=0))
 
 
 def _either(carries: Array, without: Array, with_carry: Array) -> Array:

@@ -29,7 +29,11 @@ import numpy as np
 from jaxtyping import Int
 
 from carryscope.task.questions import Array, Questions
-from carryscope.verification.certificate.boxes import RowSpace
+from carryscope.verification.certificate.boxes import (
+    COLUMNS_IN_A_WORD,
+    RowSpace,
+    product_of_words,
+)
 from carryscope.verification.certificate.exploring import OPEN, RIGHT, STUCK, WRONG
 from carryscope.verification.certificate.proof import RowProof
 
@@ -38,11 +42,6 @@ MOST_DIGITS_ONE_BY_ONE = 3
 
 MOST_PAIRS = 20_000_000
 """Beyond so many pairs of boxes an overlap is not counted: taken for 0, or for all it can be."""
-
-
-COLUMNS_IN_A_WORD = 9
-"""100^9 questions can be counted in 64 bits. The columns beyond have a word of their own, and only
-the sum of the products of both is taken in Python's whole numbers, which are slow."""
 
 
 class Counts(NamedTuple):
@@ -129,14 +128,7 @@ def overlap(
         one, other = one[meet], other[meet]
         words = [word[before[meet]] for word in words]
         words[number // COLUMNS_IN_A_WORD] *= common[meet]
-    return _sum_of_products(words)
-
-
-def _sum_of_products(words: Sequence[Int[Array, " pair"]]) -> int:
-    """Exactly, however large."""
-    if len(words) == 1:
-        return int(words[0].sum())
-    return int(np.prod([word.astype(object) for word in words], axis=0).sum())
+    return int(product_of_words(words).sum())
 
 
 class _Prefixes(NamedTuple):

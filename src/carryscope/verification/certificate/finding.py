@@ -11,6 +11,7 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
+from jaxtyping import Int
 
 from carryscope.model.config import ModelConfig
 from carryscope.storage import read_json
@@ -18,7 +19,7 @@ from carryscope.task.columns import State
 from carryscope.task.questions import Array
 from carryscope.verification.certificate.boxes import RowSpace
 from carryscope.verification.certificate.exploring import OPEN, STUCK, WRONG
-from carryscope.verification.certificate.proof import RowLog, RowProof, count_questions
+from carryscope.verification.certificate.proof import RowLog, RowProof
 
 CERTIFICATE_FILE = Path("findings") / "certificate.json"
 
@@ -114,46 +115,54 @@ def digit_proof(proof: RowProof) -> DigitProof:
 
 def families(proof: RowProof, *verdicts: int) -> list[Family]:
     """The leaves with these verdicts by the states of their columns, largest family first."""
-    boxes = proof.leaves(*verdicts)
+    boxes, space = proof.leaves(*verdicts), proof.space
     if not len(boxes):
         return []
-    states, member = np.unique(_states(proof.space, boxes), axis=0, return_inverse=True)
-    groups = [boxes[member.reshape(-1) == number] for number in range(len(states))]
+    kinds, member, times = np.unique(_kinds(space, boxes), return_inverse=True, return_counts=True)
+    # Family after family, each with its largest box first.
+    order, begin = np.lexsort((-space.share(boxes), member)), np.cumsum(times) - times
+    questions = np.add.reduceat(space.sizes(boxes)[order], begin)
     found = [
-        _family(proof.space, "".join(row), group)
-        for row, group in zip(states.tolist(), groups, strict=True)
+        Family(
+            digit=space.row.name,
+            states=states,
+            words=in_words(states),
+            questions=str(held),
+            boxes=int(count),
+            example=example(space, boxes[largest]),
+        )
+        for states, held, count, largest in zip(
+            _letters(kinds, space.columns), questions, times, order[begin], strict=True
+        )
     ]
     return sorted(found, key=lambda family: (-int(family.questions), family.states))
 
 
-def _states(space: RowSpace, boxes: Array) -> Array:
+KINDS = len(State) + 1
+"""What a column of a family can be: in a state, or in several."""
+
+
+def _kinds(space: RowSpace, boxes: Array) -> Int[Array, " box"]:
+    """The states of all columns as one number: a digit for each column, to the base KINDS."""
+    found = np.zeros(len(boxes), dtype=np.int64)
+    for c, facts in enumerate(space.facts):
+        one, state = facts.one_state[boxes[:, c]], facts.state[boxes[:, c]]
+        found += np.where(one, state, len(State)) * KINDS**c
+    return found
+
+
+def _letters(kinds: Int[Array, " kind"], columns: int) -> list[str]:
     """The letter of each column's state, highest column first."""
-    letters = np.array([*(state.letter for state in State), ANY])
-    columns = [
-        np.where(facts.one_state[boxes[:, c]], facts.state[boxes[:, c]], len(State))
-        for c, facts in enumerate(space.facts)
+    letters = [*(state.letter for state in State), ANY]
+    return [
+        "".join(letters[kind // KINDS**c % KINDS] for c in reversed(range(columns)))
+        for kind in kinds.tolist()
     ]
-    return np.asarray(letters[np.stack(columns[::-1], axis=1)])
-
-
-def _family(space: RowSpace, states: str, boxes: Array) -> Family:
-    largest = boxes[int(space.share(boxes).argmax())]
-    return Family(
-        digit=space.row.name,
-        states=states,
-        words=in_words(states),
-        questions=str(count_questions(space, boxes)),
-        boxes=len(boxes),
-        example=example(space, largest),
-    )
 
 
 def example(space: RowSpace, box: Array) -> str:
     """The first question of a box, as text."""
-    pairs = [
-        int(np.flatnonzero(tree.members[node])[0])
-        for tree, node in zip(space.trees, box, strict=True)
-    ]
+    pairs = [int(tree.members[node].argmax()) for tree, node in zip(space.trees, box, strict=True)]
     first, second = (
         int("".join(str(divmod(pair, 10)[side]) for pair in reversed(pairs))) for side in (0, 1)
     )
