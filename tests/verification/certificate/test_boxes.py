@@ -1,5 +1,7 @@
 """Boxes: what follows from the sets of digit pairs, against every question they hold."""
 
+from math import prod
+
 import numpy as np
 import pytest
 from box_spaces import questions_of, space_of
@@ -8,6 +10,8 @@ from carryscope.task.columns import Columns
 from carryscope.task.questions import Questions
 from carryscope.task.tokens import Format, FormatName
 from carryscope.verification.certificate.boxes import UNKNOWN, Row, RowSpace
+from carryscope.verification.certificate.exploring import OPEN
+from carryscope.verification.certificate.finding import families
 from carryscope.verification.certificate.proof import RowProof, count_questions
 
 
@@ -83,3 +87,19 @@ def test_the_proof_says_of_a_question_what_its_leaf_says() -> None:
     proof.verdict[leaves] = -1 - np.arange(len(leaves)) % 4
     for leaf in leaves[::11]:
         assert (proof.about(questions_of(space, proof.boxes[leaf])) == proof.verdict[leaf]).all()
+
+
+def test_boxes_of_many_columns_are_counted_exactly_family_by_family() -> None:
+    space = space_of(11, 5)
+    proof = RowProof.settled(space)
+    boxes = proof.leaves(OPEN)
+    by_hand = [
+        prod(int(tree.sizes[node]) for tree, node in zip(space.trees, box, strict=True))
+        for box in boxes
+    ]
+    assert space.sizes(boxes).tolist() == by_hand
+    assert count_questions(space, boxes) == sum(by_hand) == 100**11
+    found = families(proof, OPEN)
+    assert sum(int(family.questions) for family in found) == 100**11
+    assert sum(family.boxes for family in found) == len(boxes)
+    assert len({family.states for family in found}) == len(found)
