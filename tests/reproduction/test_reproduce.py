@@ -16,6 +16,7 @@ from waiting import PATIENCE, wait_for
 from carryscope.cli.main import run as command
 from carryscope.errors import CallError
 from carryscope.reproduction.claims.claims import Verdict, load_claims
+from carryscope.reproduction.claims.page import CLAIMS_PAGE, claims_markdown
 from carryscope.reproduction.kept import Results
 from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.reproduction.plan import (
@@ -138,15 +139,16 @@ def test_results_are_read_back_without_runs(results: Path) -> None:
 
 def test_the_claims_in_the_repo_follow_from_the_findings_in_the_repo() -> None:
     kept = Results(Path(__file__).parents[2] / "results")
-    again = {one.claim.id: one for one in kept.judged_again()}
-    for one in kept.claims.claims:
-        if again[one.claim.id].verdict is Verdict.UNMEASURED:
+    again = kept.judged_again()
+    assert [one.claim for one in kept.claims.claims] == [one.claim for one in again]
+    for known, new in zip(kept.claims.claims, again, strict=True):
+        if new.verdict is Verdict.UNMEASURED:
             # Losses step by step are not kept.
-            assert again[one.claim.id].reason.endswith("has no finding of training.")
+            assert new.reason.endswith("has no finding of training.")
         else:
-            assert again[one.claim.id] == one
-    measured = [one for one in again.values() if one.verdict is not Verdict.UNMEASURED]
-    assert len(measured) > 2 * len(again) / 3
+            assert new == known
+    assert sum(one.verdict is Verdict.UNMEASURED for one in again) == 12
+    assert (kept.directory / CLAIMS_PAGE).read_text() == claims_markdown(kept.claims)
 
 
 def test_results_that_are_not_there_are_told_in_one_line(results: Path, tmp_path: Path) -> None:

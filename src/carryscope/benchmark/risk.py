@@ -64,6 +64,7 @@ def answer_speed(model: Transformer, count: int = 20_000) -> list[Measure]:
 
 
 def _seconds(model: Transformer, count: int, *, free_running: bool) -> float:
-    """How long so many questions take."""
+    """How long so many questions take, after a few that warm up caches and clocks."""
     questions = uniform(np.random.default_rng(0), count, model.config.digits)
+    answer(model, questions[:TURN], free_running=free_running)
     return timed(lambda: answer(model, questions, free_running=free_running))(1)

@@ -131,8 +131,10 @@ def _measure_dissection(python: Path) -> list[Measure]:
 
 def _measure_risk() -> list[Measure]:
     from carryscope.benchmark.risk import answer_speed, risk_rows
+    from carryscope.model.process import keep_freed_memory
     from carryscope.runs import Run
 
+    keep_freed_memory()
     with Progress(console=log) as bar:
         task = bar.add_task("answers and risk", total=2)
         rows = answer_speed(Run().model())

@@ -95,7 +95,7 @@ def hidden_of(
     assert block.mlp is not None
     flat = normalized(block.ln2, middle).flatten(0, -2)
     hidden = torch.addmm(block.mlp.b_in, flat, block.mlp.W_in).relu_()
-    return hidden.view(*middle.shape[:-1], -1)
+    return hidden.view(*middle.shape[:-1], hidden.shape[-1])
 
 
 def attend(

@@ -45,8 +45,9 @@ class Unwritten(NamedTuple):
 
     def written(self) -> Float[Tensor, "*batch d_model"]:
         """The residual stream after the block."""
-        if self.block.mlp is None or self.neurons is None:
+        if self.block.mlp is None:
             return self.residual
+        assert self.neurons is not None
         before = (self.residual + self.block.mlp.b_out).flatten(0, -2)
         after = torch.addmm(before, self.neurons.flatten(0, -2), self.block.mlp.W_out)
         return after.view_as(self.residual)

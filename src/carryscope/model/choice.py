@@ -3,16 +3,17 @@
 In: tokens of shape (batch, position). Out: tokens of shape (batch, answer), those with the
 largest logits of the answer path.
 
-Most of a row's work is the product of its neurons with W_out. The logits read the result, y, by
-one vector g_t for each token, and by its length:
+Most of a row's work is the product of its neurons with W_out. With y the residual stream after it,
+less its mean, which the last LayerNorm takes off, and one vector g_t for each token,
 
     logit_t = y . g_t / sigma + offset_t        sigma = sqrt(|y|^2 / d_model + epsilon)
 
 So the largest logit is that of the largest y . g_t + sigma offset_t, which for each token is a
-line over sigma. Where the lines start is soon known: y = x + b_out + neurons @ W_out, so y . g_t
-takes one number for each neuron and token, twelve instead of d_model. And sigma lies between 0
-and what the triangle inequality says of |y|. The token that leads at both ends leads in between,
-since lines cross once. Where none does, y is computed.
+line over sigma. Where the lines start is soon known: y = x + neurons @ W_out, x being what stood
+there before and b_out, so y . g_t takes one number for each neuron and token instead of d_model of
+them for each neuron. And sigma lies between 0 and what the triangle inequality says of |y|: no
+neuron is negative, so |y| <= |x| + sum of neuron * |its row of W_out|. The token that leads at both
+ends leads in between, since lines cross once. Where none does, y is computed.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ def answer_tokens(
 @torch.inference_mode()
 def chosen_tokens(model: Transformer, rows: Unwritten) -> Int[Tensor, "*batch"]:
     """The token that each of some rows of the last block chooses."""
-    if rows.neurons is None:
+    if rows.block.mlp is None:
         return logits_of(model, rows.residual).argmax(-1)
+    assert rows.neurons is not None
     low, high = _both_ends(model, rows)
     tokens = low.argmax(-1)
     sure = (tokens == high.argmax(-1)) & (_lead(low) > LEAD) & (_lead(high) > LEAD)
