@@ -1,7 +1,7 @@
 """What a model answers, in batches, teacher-forced or free-running.
 
 In: a model and questions. Out: `Answers`, or with probabilities and losses `Predictions`, which
-take three times as long.
+take more than twice as long.
 
 *Teacher-forced*: every answer row reads the true digits before it; this is what the loss
 sees. *Free-running*: it reads what the model itself wrote; this is what a user gets. The
