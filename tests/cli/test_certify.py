@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from report.page.certificates import certificate
 
+from carryscope.cli.certify import show_certificate
 from carryscope.cli.main import run
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE, save_weights
@@ -42,6 +44,14 @@ def test_certify_shows_what_is_proved_and_ends_with_the_path(certified, capsys):
     assert "Undecided, largest first" in words
     assert "Of all 10,000 questions" in words
     assert told.out.rstrip().endswith("certificate.json")
+
+
+def test_numbers_of_questions_are_never_cut_off(capsys):
+    for digits, open_, told in ((5, 12_345, "12,345"), (10, 10**18, "1.00%")):
+        show_certificate(certificate(digits, undecided=open_))
+        table = capsys.readouterr().out.split("Proved wrong")[0]
+        assert told in table
+        assert "…" not in table
 
 
 def test_certify_as_json_has_the_counts_as_decimal_strings_and_no_log(certified, capsys):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from carryscope.verification.certificate.certify import Progress as Proved
     from carryscope.verification.certificate.finding import Certificate
 
+MOST_IN_FULL = 10**14
+"""Numbers of questions are told in full up to here: three of them fit on a line."""
+
 SHOWN_FAMILIES = 8
 """Families of questions in the printed table; the file has them all."""
 
@@ -173,6 +176,16 @@ def _digit_table(found: Certificate) -> Table:
     for name in ("", "right", "wrong", "undecided", "boxes"):
         table.add_column(name, justify="right" if name else "left")
     for digit in found.per_digit:
-        counts = (digit.proved_right, digit.proved_wrong, digit.undecided)
-        table.add_row(digit.digit, *(f"{int(n):,}" for n in counts), f"{digit.boxes:,}")
+        right, wrong = (_counted(n, found) for n in (digit.proved_right, digit.proved_wrong))
+        undecided = _counted(digit.undecided, found, at_most=True)
+        table.add_row(digit.digit, right, wrong, undecided, f"{digit.boxes:,}")
     return table
+
+
+def _counted(questions: str, found: Certificate, *, at_most: bool = False) -> str:
+    """A number of questions in full, or as a share where a line would not hold it."""
+    from carryscope.report.exact import counted_share
+
+    if int(found.questions) <= MOST_IN_FULL:
+        return f"{int(questions):,}"
+    return counted_share(int(questions), int(found.questions), at_most=at_most)
