@@ -30,12 +30,12 @@ LEAD = 1e-3
 the choice is that of the answer path."""
 
 
+@torch.inference_mode()
 def answer_tokens(
     model: Transformer, tokens: Int[Tensor, "batch position"]
 ) -> Int[Tensor, "batch answer"]:
     """The token that the model writes at every answer row."""
-    with torch.inference_mode():
-        return chosen_tokens(model, answer_rows(model, tokens))
+    return chosen_tokens(model, answer_rows(model, tokens))
 
 
 @torch.inference_mode()

@@ -21,7 +21,7 @@ from carryscope.reproduction.claims.page import CLAIMS_RESULT, ClaimsResult, rea
 from carryscope.reproduction.claims.reading import Study
 from carryscope.reproduction.exam import EXAM_FILE, ExamFinding
 from carryscope.reproduction.mlp.finding import MlpStudy
-from carryscope.reproduction.plan import MLP_STUDY, MODELS, SWEEPS
+from carryscope.reproduction.plan import MLP_RECORD, MODELS, SWEEPS
 from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
 from carryscope.storage import read_json
 from carryscope.training.config import RunConfig
@@ -31,8 +31,6 @@ from carryscope.verification.risk import RISK_FILE
 from carryscope.verification.risk_finding import RiskFinding
 
 T = TypeVar("T")
-
-MLP_RECORD = f"{MLP_STUDY}.json"
 
 
 class Results:

@@ -47,6 +47,9 @@ made once."""
 MLP_STUDY = "mlp-study"
 """The study of that model's MLP; it stands beside the models."""
 
+MLP_RECORD = f"{MLP_STUDY}.json"
+"""Its record among results that are kept."""
+
 MLP_STUDY_STEPS = "paper-5"
 """The model whose steps the study's trainings have: as many as the paper's tables speak of."""
 

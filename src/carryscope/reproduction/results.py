@@ -33,7 +33,7 @@ from carryscope.reproduction.mlp.figures import abilities, relearning
 from carryscope.reproduction.mlp.finding import MlpStudy
 from carryscope.reproduction.mlp.study import STUDY_FILE
 from carryscope.reproduction.mlp.table import study_page
-from carryscope.reproduction.plan import MLP_STUDY, MODELS, QUICK, STUDIED, SWEEPS
+from carryscope.reproduction.plan import MLP_RECORD, MLP_STUDY, MODELS, QUICK, STUDIED, SWEEPS
 from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
 from carryscope.runs import Run
 from carryscope.storage import read_json, write_bytes, write_json
@@ -116,7 +116,7 @@ def _keep_run(run: Run, out: Path) -> None:
 
 def _keep_study(study: MlpStudy, out: Path) -> None:
     """The study of the MLP: its record, its page, its figure."""
-    write_json(out / f"{MLP_STUDY}.json", study)
+    write_json(out / MLP_RECORD, study)
     pictures = {"abilities": abilities(study), "relearning": relearning(study)}
     parts = ["# The MLP study"]
     for name, picture in pictures.items():
