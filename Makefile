@@ -15,10 +15,10 @@ study: .venv/installed  ## Train a 5-digit adder and look at what it learnt
 	$(BIN)/carryscope study
 
 test: .venv/installed-dev  ## Run the tests
-	$(BIN)/pytest -m "not slow" --numprocesses auto --dist loadfile
+	$(BIN)/pytest --numprocesses auto --dist loadfile
 
 test-slow: .venv/installed-dev $(PEER)/installed  ## Run all tests, those against TransformerLens too
-	$(BIN)/pytest
+	$(BIN)/pytest -m "slow or not slow"
 
 lint: .venv/installed-dev  ## Check style and types
 	$(BIN)/ruff check .

@@ -164,5 +164,15 @@ def test_every_link_within_the_repo_leads_somewhere():
     named = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")]
     folders = [ROOT / name for name in ("docs", "results", "certificates")]
     for text in (*named, *(page for folder in folders for page in folder.rglob("*.md"))):
-        for target in re.findall(r"\]\((?!http)([^)#]+)\)", text.read_text()):
-            assert (text.parent / target).exists(), f"{text.name} links to {target}"
+        for target, place in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]+))?\)", text.read_text()):
+            page = text.parent / target if target else text
+            assert page.exists(), f"{text.name} links to {target}"
+            assert not place or place in places(page), f"{text.name} links to {target}#{place}"
+
+
+def places(page):
+    """The places on a page that a link can lead to: its headings, and names given to them."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r'<a id="([^"]+)">', text))

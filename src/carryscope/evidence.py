@@ -57,3 +57,13 @@ class Mean(msgspec.Struct, frozen=True):
         mean = fmean(values)
         reach = Z_95 * stdev(values) / math.sqrt(len(values))
         return cls(mean, len(values), mean - reach, mean + reach)
+
+    @classmethod
+    def of_batches(cls, values: Sequence[float], size: int) -> Mean:
+        """The mean of values that were drawn in batches of a size, and are alike within one.
+
+        So the interval is over batches: that over single values would be too narrow.
+        """
+        batches = [values[begin : begin + size] for begin in range(0, len(values), size)]
+        whole = cls.measured([fmean(batch) for batch in batches])
+        return cls(fmean(values), len(values), whole.low, whole.high)

@@ -9,6 +9,7 @@ from built_adder import built_adder
 
 import carryscope
 from carryscope.dissection.dissect import dissect
+from carryscope.evidence import Mean
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.model.files import weights_hash
 from carryscope.model.prediction import predict
@@ -108,3 +109,8 @@ def _replaced(record, path, fields):
         return msgspec.structs.replace(record, **fields)
     inner = _replaced(getattr(record, path[0]), path[1:], fields)
     return msgspec.structs.replace(record, **{path[0]: inner})
+
+
+def mean(low: float, high: float) -> Mean:
+    """A mean of which the interval counts."""
+    return Mean((low + high) / 2, 100, low, high)

@@ -182,7 +182,7 @@ def test_whatever_a_claim_or_a_run_is_called_is_shown_as_text():
 
 
 def test_the_tables_stand_beside_the_papers(tmp_path):
-    text = write_tables({"paper-5": carryscope.load()}, tmp_path).read_text()
+    text = write_tables({"paper-5": carryscope.load().shelf()}, tmp_path).read_text()
     assert text.count("\n### ") == len(TABLES)
     assert "| A1 | 0.00012 | 0.00011 | 0.046 |" in text
     assert "Nyyyyy: 47" in text

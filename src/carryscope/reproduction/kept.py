@@ -6,6 +6,7 @@ its findings and any figure drawn from them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from carryscope.model.files import CONFIG_FILE
 from carryscope.report.catalogue import figure
 from carryscope.report.figure import Figure
 from carryscope.report.shelf import Shelf
-from carryscope.reproduction.claims.claims import Judged
+from carryscope.reproduction.claims.claims import Judged, Verdict
 from carryscope.reproduction.claims.judging import judge
 from carryscope.reproduction.claims.page import CLAIMS_RESULT, ClaimsResult, read_claims
 from carryscope.reproduction.claims.reading import Study
@@ -86,14 +87,25 @@ class Results:
         """A figure of one model, by the name it has in its report."""
         return figure(name, self.shelf(model))
 
-    def judged_again(self) -> list[Judged]:
+    def judged_again(self, sweeps: Sequence[Sweep] | None = None) -> list[Judged]:
         """Every claim, judged anew by what is kept here and by the rules as they are now.
 
         Losses step by step are not kept, so claims that rest on them are told as not measured.
+        Other sweeps over seeds can be given than those that are kept here.
         """
         studies = {name: self._study(name) for name in self.models}
         mlp = _read(self.directory / MLP_RECORD, MlpStudy)
-        return judge(studies, mlp=mlp, sweeps=list(self.sweeps.values()))
+        return judge(studies, mlp=mlp, sweeps=[*self.sweeps.values()] if sweeps is None else sweeps)
+
+    def verdicts(self, sweeps: Sequence[Sweep] | None = None) -> dict[str, Verdict]:
+        """The verdicts by the rules as they are now, or as they were, where a rule is the same."""
+        then = {one.claim.id: one for one in self.claims.claims}
+        found = {one.claim.id: one for one in self.judged_again(sweeps)}
+        for name, one in found.items():
+            same_rule = name in then and then[name].claim == one.claim
+            if one.verdict is Verdict.UNMEASURED and same_rule:
+                found[name] = then[name]
+        return {name: one.verdict for name, one in found.items()}
 
     def _study(self, model: str) -> Study:
         taken = _read(self.directory / model / EXAM_FILE, ExamFinding)

@@ -5,36 +5,41 @@ In: the runs of a reproduction. Out: a directory without weights:
     README.md            what was run, with which commands, on which machine
     claims.md, .json     every claim of the paper, judged
     tables.md            the paper's tables beside ours
+    figures.md           the paper's figures beside ours
     mlp-study.md, .json  the study of the MLP
-    seeds/               a sweep over seeds: sweep.md, .json, .html; paper-5-seeds/ likewise
-    <model>/             config, findings and small figures of each run
+    seeds/               a sweep over seeds: sweep.md, .json, .html; others likewise
+    <model>/             config, findings and figures of each run
+    earlier/             findings of an earlier reproduction, if any: its verdicts are told too
 """
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from carryscope.dissection.findings import DISSECTION_FILE
 from carryscope.errors import CallError
-from carryscope.model.files import CONFIG_FILE, weights_hash
-from carryscope.report.catalogue import figure
+from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE, weights_hash
+from carryscope.report.shelf import Shelf
 from carryscope.reproduction.claims.claims import Judged
+from carryscope.reproduction.claims.figures import write_figures
 from carryscope.reproduction.claims.judging import judge_claims
-from carryscope.reproduction.claims.page import claims_result, write_claims
+from carryscope.reproduction.claims.page import EARLIER, claims_result, write_claims
 from carryscope.reproduction.claims.tables import write_tables
 from carryscope.reproduction.exam import EXAM_FILE
+from carryscope.reproduction.kept import Results
+from carryscope.reproduction.machine import machine
+from carryscope.reproduction.markdown import link, table
 from carryscope.reproduction.mlp.figures import abilities, relearning
-from carryscope.reproduction.mlp.finding import MlpStudy
+from carryscope.reproduction.mlp.finding import MlpStudy, told_anew
 from carryscope.reproduction.mlp.study import STUDY_FILE
 from carryscope.reproduction.mlp.table import study_page
 from carryscope.reproduction.plan import MLP_RECORD, MLP_STUDY, MODELS, QUICK, STUDIED, SWEEPS
-from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep
+from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep, resummarised
+from carryscope.reproduction.sweep.page import write_pages
 from carryscope.runs import Run
 from carryscope.storage import read_json, write_bytes, write_json
 from carryscope.training.presets import preset
@@ -43,16 +48,23 @@ from carryscope.verification.faithfulness import FAITHFULNESS_FILE
 from carryscope.verification.risk import RISK_FILE
 from carryscope.version import __version__
 
-KEPT_FINDINGS = (FINDING_FILE, DISSECTION_FILE, RISK_FILE, FAITHFULNESS_FILE, EXAM_FILE)
-"""Findings that are kept, one file each."""
-
-KEPT_FIGURES = ("staircase", "digits", "learning", "phases", "nodes-purpose", "carries", "depth")
-"""Figures that are kept, as SVG: those that the paper has, or that settle what it leaves open."""
+KEPT_FINDINGS = {
+    "training": FINDING_FILE,
+    "dissection": DISSECTION_FILE,
+    "risk": RISK_FILE,
+    "faithfulness": FAITHFULNESS_FILE,
+}
+"""Findings that are kept, one file each, by their place on the shelf of a run; the exam besides."""
 
 WITHOUT_LAYOUT = -1
 """How JSON is kept: on one line, at half the size."""
 
 COMMAND = "carryscope reproduce"
+
+QUICK_NOTE = (
+    f"**A quick run**: every training was cut to one step in {QUICK}. It shows that all of it "
+    "works, and reproduces nothing."
+)
 
 
 def runs_of(directory: Path) -> dict[str, Run]:
@@ -66,29 +78,75 @@ def runs_of(directory: Path) -> dict[str, Run]:
     return {name: run for name, run in runs.items() if run.config.model.layout == layouts[name]}
 
 
+def check_out(names: Sequence[str], directory: Path, out: Path) -> None:
+    """Refuse a place for results that holds runs, or results that would be lost there."""
+    if any((out / name / WEIGHTS_FILE).exists() for name in MODELS):
+        raise CallError(f"{out} holds runs. Choose another --out for the results.")
+    lost = would_be_lost(names, directory, out)
+    if lost:
+        raise CallError(
+            f"{out} has results of {', '.join(lost)}, of which there are no runs at {directory}. "
+            "Choose another --out, or leave --only away to make them all."
+        )
+
+
+def would_be_lost(names: Sequence[str], directory: Path, out: Path) -> list[str]:
+    """What stands among the results that the runs lack, and these names would not bring."""
+    kept = [name for name in MODELS if (out / name / CONFIG_FILE).exists()]
+    kept += [MLP_STUDY] if (out / MLP_RECORD).exists() else []
+    there = [*runs_of(directory)]
+    there += [MLP_STUDY] if (directory / MLP_STUDY / STUDY_FILE).exists() else []
+    return [name for name in kept if name not in {*names, *there}]
+
+
 def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
     """Write all there is by now; what a reproduction finds later replaces it."""
-    runs, studied = runs_of(directory), directory / MLP_STUDY / STUDY_FILE
-    study = read_json(studied, MlpStudy) if studied.exists() else None
-    study = study if study and _is_of(study, runs) else None
-    swept = [name for name in SWEEPS if (directory / name / SWEEP_FILE).exists()]
-    sweeps = [read_json(directory / name / SWEEP_FILE, Sweep) for name in swept]
-    judged = judge_claims(runs, mlp=study, sweeps=sweeps)
+    runs, study, sweeps = runs_of(directory), _study(directory), _sweeps(directory, out)
+    judged = judge_claims(runs, mlp=study, sweeps=list(sweeps.values()))
+    if (out / EARLIER).exists():
+        earlier = Results(out / EARLIER).verdicts(list(sweeps.values()))
+        judged = [msgspec.structs.replace(j, earlier=earlier[j.claim.id]) for j in judged]
+    shelves = {name: run.shelf() for name, run in runs.items()}
+    note = QUICK_NOTE if quick else ""
+    for name in MODELS:
+        shutil.rmtree(out / name, ignore_errors=True)
+    for old in out.glob(f"{MLP_STUDY}*"):
+        old.unlink()
     write_claims(judged, out)
-    write_tables(runs, out)
+    write_tables(shelves, out, note=note)
+    write_figures(shelves, out, note=note)
     for name, run in runs.items():
-        _keep_run(run, out / name)
+        _keep_run(run, shelves[name], out / name)
     if study is not None:
-        _keep_study(study, out)
-    for name in swept:
-        _keep_sweep(directory / name, out / name)
+        _keep_study(study, out, note=note)
+    for name, sweep in sweeps.items():
+        write_json(out / name / SWEEP_FILE, sweep)
+        write_pages(sweep, out / name)
     pages = {"the study of the MLP": f"{MLP_STUDY}.md"} if study else {}
     pages |= {
         f"{len(sweep.results)} seeds of {sweep.recipe.preset}": f"{name}/sweep.md"
-        for name, sweep in zip(swept, sweeps, strict=True)
+        for name, sweep in sweeps.items()
     }
     write_bytes(out / "README.md", _readme(runs, judged, pages, quick=quick).encode())
     return judged
+
+
+def _study(directory: Path) -> MlpStudy | None:
+    """The study of the MLP, if there is one, and of the model that is there now."""
+    path = directory / MLP_STUDY / STUDY_FILE
+    study = read_json(path, MlpStudy) if path.exists() else None
+    return told_anew(study) if study and _is_of(study, runs_of(directory)) else None
+
+
+def _sweeps(directory: Path, out: Path) -> dict[str, Sweep]:
+    """The sweeps that stand among the runs, or else among the results, told anew."""
+    places = {name: [directory / name, out / name] for name in SWEEPS}
+    found = {
+        name: read_json(path, Sweep)
+        for name, tried in places.items()
+        if (path := next((p for place in tried if (p := place / SWEEP_FILE).exists()), None))
+    }
+    return {name: resummarised(sweep) for name, sweep in found.items()}
 
 
 def _is_of(study: MlpStudy, runs: Mapping[str, Run]) -> bool:
@@ -97,28 +155,21 @@ def _is_of(study: MlpStudy, runs: Mapping[str, Run]) -> bool:
     return base is not None and weights_hash(base.model()) == study.subjects[0].weights_sha256
 
 
-def _keep_run(run: Run, out: Path) -> None:
-    """A run's config, findings and figures; nothing of one that stood there before."""
-    for made in ("findings", "figures"):
-        shutil.rmtree(out / made, ignore_errors=True)
-    for file in (Path(CONFIG_FILE), *KEPT_FINDINGS):
-        if (run.directory / file).exists():
-            record = (run.directory / file).read_bytes()
-            write_bytes(out / file, msgspec.json.format(record, indent=WITHOUT_LAYOUT))
-    shelf = run.shelf()
-    for name in KEPT_FIGURES:
-        try:
-            picture = figure(name, shelf)
-        except CallError:
-            continue
-        picture.save(out / "figures" / f"{name}.svg")
+def _keep_run(run: Run, shelf: Shelf, out: Path) -> None:
+    """A run's config, and those of its findings that are of its weights."""
+    there = [file for place, file in KEPT_FINDINGS.items() if getattr(shelf, place) is not None]
+    if (run.directory / EXAM_FILE).exists():
+        there.append(EXAM_FILE)
+    for file in (Path(CONFIG_FILE), *there):
+        record = (run.directory / file).read_bytes()
+        write_bytes(out / file, msgspec.json.format(record, indent=WITHOUT_LAYOUT))
 
 
-def _keep_study(study: MlpStudy, out: Path) -> None:
-    """The study of the MLP: its record, its page, its figure."""
+def _keep_study(study: MlpStudy, out: Path, *, note: str) -> None:
+    """The study of the MLP: its record, its page, its figures."""
     write_json(out / MLP_RECORD, study)
     pictures = {"abilities": abilities(study), "relearning": relearning(study)}
-    parts = ["# The MLP study"]
+    parts = ["# The MLP study", *filter(None, [note])]
     for name, picture in pictures.items():
         file = picture.save(out / f"{MLP_STUDY}-{name}.svg")
         parts.append(f"![{picture.title}]({file.name})")
@@ -126,35 +177,24 @@ def _keep_study(study: MlpStudy, out: Path) -> None:
     write_bytes(out / f"{MLP_STUDY}.md", "\n\n".join(parts).encode())
 
 
-def _keep_sweep(directory: Path, out: Path) -> None:
-    """A sweep's record and pages, without its runs."""
-    out.mkdir(parents=True, exist_ok=True)
-    for kind in ("json", "md", "html"):
-        shutil.copyfile(directory / f"sweep.{kind}", out / f"sweep.{kind}")
-
-
 def _readme(
     runs: Mapping[str, Run], judged: list[Judged], pages: Mapping[str, str], *, quick: bool
 ) -> str:
     """The page a visitor sees first."""
     parts = ["# The paper, reproduced", claims_result(judged).sentence]
-    if quick:
-        parts.append(
-            f"**A quick run**: every training was cut to one step in {QUICK}. It shows that all "
-            "of it works, and reproduces nothing."
-        )
+    parts += [QUICK_NOTE] if quick else []
     parts.append(
-        "[claims.md](claims.md) has every claim with its evidence, [tables.md](tables.md) the "
-        "paper's tables beside ours"
+        "[claims.md](claims.md) has every claim with its evidence, [tables.md](tables.md) and "
+        "[figures.md](figures.md) the paper's tables and figures beside ours"
         + "".join(f", [{file}]({file}) {what}" for what, file in pages.items())
         + "."
     )
     parts.append(_table(runs))
     made = f"{COMMAND} --quick" if quick else COMMAND
     parts.append(
-        f"Made with `{made}`, carryscope {__version__}, on {machine()}. Each directory here has a "
-        "run's config, findings and figures; weights are not kept, and the same command makes "
-        "them again."
+        f"Made with `{made}`, carryscope {__version__}, on {machine()}; the sweeps over seeds by "
+        "commands of their own, which stand at the end of each. Every model's directory has its "
+        "config, findings and figures; weights are not kept, and the same command makes them again."
     )
     return "\n\n".join(parts) + "\n"
 
@@ -162,27 +202,10 @@ def _readme(
 def _table(runs: Mapping[str, Run]) -> str:
     """A row for each model."""
     head = ["model", "steps", "held-out loss", "last 100 steps", "minutes of training"]
-    rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    rows = []
     for name, run in runs.items():
         found = run.training()
-        losses = f"{found.held_out_loss.estimate:.4f} | {found.last_steps_loss:.4f}"
-        minutes = f"{found.seconds / 60:.1f}"
-        rows.append(f"| [{name}]({name}/config.json) | {found.steps:,} | {losses} | {minutes} |")
-    return "\n".join(rows)
-
-
-def machine() -> str:
-    """What it ran on."""
-    import torch
-
-    return (
-        f"{os.cpu_count()} cores ({_processor()}), Python {platform.python_version()}, "
-        f"torch {torch.__version__}"
-    )
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+        losses = [f"{found.held_out_loss.estimate:.4f}", f"{found.last_steps_loss:.4f}"]
+        named, minutes = link(name, f"{name}/config.json"), f"{found.seconds / 60:.1f}"
+        rows.append([named, f"{found.steps:,}", *losses, minutes])
+    return table(head, rows)

@@ -18,8 +18,9 @@ from carryscope.training.config import LARGEST_SEED, TrainingConfig
 START_NINES = (0.3, 1.0)
 """The share of columns that sum to 9, drawn for each question, at the start of our own rule."""
 
-HELD_OUT_BATCHES = 128
-"""With 64 questions each: 8,192 held-out questions, about one in five batches enriched."""
+HELD_OUT_BATCHES, HELD_OUT_BATCH = 128, 64
+"""So many batches, of so many questions each: 8,192 held-out questions, about one in five batches
+enriched."""
 
 _HELD_OUT_SEED = LARGEST_SEED + 1
 """One more than any training has."""
@@ -54,5 +55,5 @@ def held_out_questions(digits: int) -> Questions:
     ever trained on; with one or two digits there are too few questions to keep apart.
     """
     generator = np.random.default_rng((_HELD_OUT_SEED, digits))
-    batches = [enriched(generator, 64, digits) for _ in range(HELD_OUT_BATCHES)]
+    batches = [enriched(generator, HELD_OUT_BATCH, digits) for _ in range(HELD_OUT_BATCHES)]
     return Questions.joined(batches).frozen()

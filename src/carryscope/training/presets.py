@@ -9,7 +9,7 @@ import msgspec
 
 from carryscope.errors import CallError
 from carryscope.model.config import FORMAT_VERSION, ModelConfig, paper_width
-from carryscope.training.config import RunConfig, TrainingConfig
+from carryscope.training.config import RunConfig, TrainingConfig, differences
 
 
 class Preset(NamedTuple):
@@ -124,6 +124,14 @@ def run_config(name: str, overrides: Mapping[str, Any]) -> RunConfig:
         format_version=FORMAT_VERSION, preset=name, model=chosen.model, training=chosen.training
     )
     return changed(config, overrides)
+
+
+def changes(config: RunConfig) -> list[str]:
+    """In what a run is not its preset, its seed apart; nothing for a recipe of its own."""
+    if config.preset is None or config.preset not in PRESETS:
+        return []
+    asked = run_config(config.preset, {"seed": config.training.seed if config.training else 0})
+    return [text.partition(", asked for ")[0] for text in differences(asked, config)]
 
 
 def changed(config: RunConfig, overrides: Mapping[str, Any]) -> RunConfig:

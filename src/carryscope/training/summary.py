@@ -11,6 +11,7 @@ from statistics import fmean
 
 import msgspec
 import numpy as np
+from jaxtyping import Float
 
 from carryscope.evidence import Mean, Share
 from carryscope.model.prediction import answer, predict
@@ -18,11 +19,12 @@ from carryscope.model.transformer import Transformer
 from carryscope.storage import write_bytes, write_json
 from carryscope.task.columns import Columns, QuestionClass
 from carryscope.task.curated import curated_questions
+from carryscope.task.questions import Array
 from carryscope.task.sampling import uniform
-from carryscope.training.config import RunConfig, differences
-from carryscope.training.data import held_out_questions
+from carryscope.training.config import RunConfig
+from carryscope.training.data import HELD_OUT_BATCH, held_out_questions
 from carryscope.training.losses import StepRecord
-from carryscope.training.presets import run_config
+from carryscope.training.presets import changes
 from carryscope.version import __version__
 
 FINDING_FILE = Path("findings") / "training.json"
@@ -81,12 +83,18 @@ def summarise(
         seconds=seconds,
         last_steps_loss=fmean(record.loss for record in last),
         last_steps_digit_loss=np.mean([r.digit_loss for r in last], axis=0).tolist(),
-        held_out_loss=Mean.measured(held_out.loss.mean(axis=1).tolist()),
+        held_out_loss=held_out_mean(held_out.loss),
         held_out_digit_loss=held_out.loss.mean(axis=0).tolist(),
         answer_names=config.model.layout.answer_names,
         uniform_correct=Share.measured(int(fresh.correct.sum()), len(fresh.correct)),
         curated_correct=curated_exam(model),
     )
+
+
+def held_out_mean(losses: Float[Array, "question answer"]) -> Mean:
+    """The mean loss on the held-out questions, with an interval over their batches: each of those
+    was enriched as a whole, or not at all."""
+    return Mean.of_batches(losses.mean(axis=1).tolist(), HELD_OUT_BATCH)
 
 
 def curated_exam(model: Transformer) -> dict[str, Share]:
@@ -151,8 +159,6 @@ def _recipe(config: RunConfig) -> str:
     """The recipe in words: a preset, and whether anything in it was changed."""
     if config.preset is None:
         return "a recipe of its own"
-    asked = run_config(config.preset, {"seed": config.training.seed if config.training else 0})
-    changes = [text.partition(", asked for ")[0] for text in differences(asked, config)]
     begun = f", from the weights of `{config.source}`" if config.source else ""
-    listed = f" ({'; '.join(changes)})" if changes else ""
+    listed = f" ({'; '.join(changed)})" if (changed := changes(config)) else ""
     return f"the recipe `{config.preset}`{listed}{begun}"

@@ -7,7 +7,6 @@ out needs no model.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Literal
 
 import msgspec
@@ -21,11 +20,10 @@ from carryscope.reproduction.claims.reading import (
     Studies,
     Study,
     count,
+    counted,
     rate,
     share,
 )
-from carryscope.task.columns import Task
-from carryscope.task.framework import task_shares
 from carryscope.task.strata import look_ahead_probabilities
 from carryscope.verification.algorithms import ALGORITHM_1
 from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
@@ -73,30 +71,27 @@ def sixty_keys(claim: Claim, studies: Studies) -> list[Check]:
 
 
 def explains_everything(claim: Claim, studies: Studies) -> list[Check]:
-    """Algorithm 1 tells the model's answers, its errors, its table and its inside."""
+    """Algorithm 1 tells the model's answers, its errors and its inside.
+
+    The digit of each key is not asked: exact addition usually gives the same one.
+    """
     (study,) = studies.of(claim)
     found = study.faithfulness
     whole = found.agreement.of(ALGORITHM_1).answer
     answers = rate("same whole answer", study, whole.agreement, found.agreement.questions)
     alike = whole.errors_alike
-    entries = [entry for digit in found.table for entry in digit.entries]
-    differing = sum(entry.differs for entry in entries)
     inside = next(one for one in found.inside if one.name == ALGORITHM_1).joint.overall
     return [
         Check(
             what=f"it gives the model's whole answer in at least {TELLS_ANSWERS:.0%} of questions",
             holds=whole.agreement.low >= TELLS_ANSWERS,
             numbers=[answers],
+            role="core",
         ),
         Check(
             what=f"where either is wrong, both say the same in at least {TELLS_ERRORS:.0%}",
             holds=alike is not None and alike.low >= TELLS_ERRORS,
             numbers=[share("same error", study, alike)] if alike else [],
-        ),
-        Check(
-            what="for every key of every digit its digit is the model's usual one",
-            holds=differing == 0,
-            numbers=[count("keys with another", study, differing, of=len(entries), of_what="keys")],
         ),
         Check(
             what=f"exchanging all it calls irrelevant keeps at least {SURE:.0%} of the digits",
@@ -176,7 +171,7 @@ def printed_algorithm_adds(claim: Claim, studies: Studies) -> list[Check]:
         Check(
             what="it writes every digit of every sum (it has no sixth for two 5-digit numbers)",
             holds=carried == 0,
-            numbers=[_counted("sums with a sixth digit", carried)],
+            numbers=[counted("sums with a sixth digit", carried)],
         )
     ]
 
@@ -189,7 +184,7 @@ def no_cascade_at_digit_4(claim: Claim, studies: Studies) -> list[Check]:
         chance = sum(
             p for c, p in chances.items() if c.digit == digit and c.depth >= 2 and c.carrying
         )
-        return _counted(f"A{digit}", chance)
+        return counted(f"A{digit}", chance)
 
     number = through_nines(4)
     return [
@@ -199,29 +194,3 @@ def no_cascade_at_digit_4(claim: Claim, studies: Studies) -> list[Check]:
             numbers=[number, through_nines(3)],
         )
     ]
-
-
-def predictable_shares(claim: Claim, studies: Studies) -> list[Check]:
-    """The share of questions that a task settles at A3: half for BA, a twentieth for US9."""
-    shares = task_shares(5)
-    wanted = [(Task.BA, Fraction(1, 2)), (Task.US9, Fraction(1, 20))]
-    loss = Check(
-        what="each takes away that share of the loss (not measured)", holds=False, numbers=[]
-    )
-    return [
-        loss,
-        *(
-            Check(
-                what=f"{task.name} settles {float(told):.0%} of the questions at A3, rounded",
-                holds=abs(shares[3, task] - told) <= Fraction(1, 200),
-                numbers=[_counted(task.name, shares[3, task])],
-            )
-            for task, told in wanted
-        ),
-    ]
-
-
-def _counted(what: str, value: Fraction | int) -> Number:
-    return Number(
-        what=what, run=None, kind="share", estimate=float(value), of=10**10, of_what="questions"
-    )

@@ -148,11 +148,17 @@ def _reach(study: Study, rule: Rule) -> Number:
 
 
 def _token(study: Study, rule: Rule) -> list[Number]:
-    """How often the token before decides, at the depth at which it does so most."""
-    if not rule.token_follows:
-        return []
-    most = max(rule.token_follows, key=lambda follows: follows.estimate)
-    return [share(f"{rule.digit} follows the token before it", study, most, of_what="pairs")]
+    """How often the token before decides where the digit's own column sums to 9, by the nines
+    below that."""
+    return [
+        share(
+            f"{rule.digit} follows the token before it above {depth} nine{'s' * (depth != 1)}",
+            study,
+            follows,
+            of_what="pairs",
+        )
+        for depth, follows in enumerate(rule.token_follows)
+    ]
 
 
 def more_compute_for_a4(claim: Claim, studies: Studies) -> list[Check]:
@@ -174,12 +180,13 @@ def more_compute_for_a4(claim: Claim, studies: Studies) -> list[Check]:
             ],
         ),
         Check(
-            what=f"{second.digit} follows the digit that row {row} wrote",
+            what=f"where its column sums to 9, {second.digit} mostly follows the digit that row "
+            f"{row} wrote, with some number of nines below",
             holds=second.reads_token,
             numbers=_token(study, second),
         ),
         Check(
-            what=f"{middle.digit} does not mostly follow the digit before it",
+            what=f"{middle.digit} does not mostly follow the digit before it, with any",
             holds=not middle.reads_token and middle.reach > 0,
             numbers=_token(study, middle),
         ),

@@ -183,6 +183,11 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     runs: list[RunBehind]
     command: str | None = None
     """What would measure it, if it is not measured."""
+    at_first: Verdict | None = None
+    """The verdict on `paper-5`, if the claim was first to be asked of that and is now asked of
+    `paper-5-long`, the same training gone on with."""
+    earlier: Verdict | None = None
+    """The verdict on an earlier reproduction that is kept beside this one, by the same rule."""
 
     @property
     def numbers(self) -> list[Number]:

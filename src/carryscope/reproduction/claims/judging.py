@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from carryscope.reproduction.claims import (
     algorithm,
     attention,
@@ -28,12 +30,12 @@ from carryscope.reproduction.claims.claims import (
 from carryscope.reproduction.claims.reading import Measure, NotMeasured, Studies, Study
 from carryscope.reproduction.exam import EXAM_FILE, ExamFinding
 from carryscope.reproduction.mlp.finding import MlpStudy
+from carryscope.reproduction.plan import BEGINNING, STUDIED
 from carryscope.reproduction.sweep.finding import Sweep
 from carryscope.runs import Run
 from carryscope.storage import read_json
 from carryscope.training.checkpoint import METRICS_FILE
-from carryscope.training.config import differences
-from carryscope.training.presets import PRESETS, run_config
+from carryscope.training.presets import changes
 
 MEASURES: Mapping[str, Measure] = {
     measure.__name__: measure
@@ -56,6 +58,7 @@ MEASURES: Mapping[str, Measure] = {
         learning.top_column_is_lower,
         learning.us9_is_noisy,
         learning.task_order,
+        learning.predictable_shares,
         rows.rows_unused,
         rows.row_losses,
         rows.one_row_before,
@@ -83,7 +86,6 @@ MEASURES: Mapping[str, Measure] = {
         studies.mlp_study,
         algorithm.printed_algorithm_adds,
         algorithm.no_cascade_at_digit_4,
-        algorithm.predictable_shares,
     )
 }
 """How each claim is measured, by the name in the claims file."""
@@ -101,8 +103,9 @@ def study_of(name: str, run: Run) -> Study:
     """A run as measures see it."""
     trained = (run.directory / METRICS_FILE).exists()
     metrics, sat = run.metrics if trained else tuple, run.directory / EXAM_FILE
-    taken = read_json(sat, ExamFinding) if sat.exists() else None
-    return Study(name, run.shelf(), metrics, taken)
+    shelf, taken = run.shelf(), read_json(sat, ExamFinding) if sat.exists() else None
+    of_it = taken is not None and taken.weights_sha256 == shelf.weights_sha256
+    return Study(name, shelf, metrics, taken if of_it else None)
 
 
 def judge(
@@ -120,6 +123,22 @@ def judge_one(
     sweeps: Sequence[Sweep] = (),
 ) -> Judged:
     """One claim, judged by these studies, or why it cannot be."""
+    found = _judged(claim, studies, mlp, sweeps)
+    if not moved(claim) or BEGINNING not in studies:
+        return found
+    at_first = _judged(claim, {**studies, STUDIED: studies[BEGINNING]}, mlp, sweeps).verdict
+    measured = at_first is not Verdict.UNMEASURED
+    return msgspec.structs.replace(found, at_first=at_first if measured else None)
+
+
+def moved(claim: Claim) -> bool:
+    """Whether it was first to be asked of the beginning of the training it is asked of now."""
+    return STUDIED in claim.runs and BEGINNING not in claim.runs and not claim.leaves_open
+
+
+def _judged(
+    claim: Claim, studies: Mapping[str, Study], mlp: MlpStudy | None, sweeps: Sequence[Sweep]
+) -> Judged:
     behind = [_behind(studies[name]) for name in _names(claim, studies)]
     try:
         checks = MEASURES[claim.measure](claim, Studies(studies, mlp=mlp, sweeps=sweeps))
@@ -143,15 +162,10 @@ def _names(claim: Claim, studies: Mapping[str, Study]) -> list[str]:
 def _behind(study: Study) -> RunBehind:
     config, summary = study.shelf.config, study.shelf.training
     seed = config.training.seed if config.training else None
-    changes = (
-        differences(run_config(config.preset, {"seed": seed or 0}), config)
-        if config.preset is not None and config.preset in PRESETS
-        else []
-    )
     return RunBehind(
         name=study.name,
         preset=config.preset,
-        changes=changes,
+        changes=changes(config),
         seed=seed,
         steps=summary.steps if summary else None,
         weights_sha256=study.shelf.weights_sha256,

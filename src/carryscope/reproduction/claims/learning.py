@@ -6,6 +6,8 @@ the recipe as much as to the model.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from itertools import pairwise
 from statistics import stdev
 
@@ -15,6 +17,7 @@ from carryscope.reproduction.claims.claims import Check, Claim, Number
 from carryscope.reproduction.claims.reading import (
     Studies,
     Study,
+    counted,
     loss,
     noise_of,
     share,
@@ -22,10 +25,15 @@ from carryscope.reproduction.claims.reading import (
     steps,
 )
 from carryscope.task.columns import QuestionClass, Task
+from carryscope.task.framework import task_shares
+from carryscope.training.summary import LAST_STEPS
 
 STAYS = 0.95
 """A curve stays below another if it is so at this share of the points that were kept: smoothed
 losses of the rare classes cross by noise alone."""
+
+HALF_A_PER_CENT = 0.005
+"""What a paper that prints whole per cents leaves open."""
 
 NEVER = float("inf")
 
@@ -49,10 +57,13 @@ def _when(story: DigitStory | PairStory) -> float:
 
 
 def highest_first(claim: Claim, studies: Studies) -> list[Check]:
-    """The highest answer digit is learnt before each of the others."""
+    """The highest answer digit is learnt before each of the others.
+
+    By one loss for all, which it starts near to, having two values only; and by its own.
+    """
     (study,) = studies.of(claim)
     first, *others = study.story.digits
-    return [
+    by_one = [
         Check(
             what=f"{first.digit} is learnt before {other.digit}",
             holds=_when(first) < _when(other) < NEVER,
@@ -60,6 +71,18 @@ def highest_first(claim: Claim, studies: Studies) -> list[Check]:
         )
         for other in others
     ]
+    return [*by_one, *(_settles_before(study, first, other) for other in others)]
+
+
+def _settles_before(study: Study, one: DigitStory, other: DigitStory) -> Check:
+    """Whether one digit comes down to a tenth of its own early loss before another does."""
+    settled = {d.digit: d.clean_up_from for d in (one, other)}
+    early, late = (NEVER if at is None else at for at in settled.values())
+    return Check(
+        what=f"{one.digit} comes down to a tenth of its own early loss before {other.digit}",
+        holds=early < late,
+        numbers=[step(f"{name} at a tenth", study, at) for name, at in settled.items()],
+    )
 
 
 def first_digits_learn_better(claim: Claim, studies: Studies) -> list[Check]:
@@ -78,6 +101,7 @@ def first_digits_learn_better(claim: Claim, studies: Studies) -> list[Check]:
                 holds=_when(stories[name]) < _when(stories[soonest]) < NEVER,
                 numbers=[step(d, study, stories[d].learnt_at) for d in (name, soonest)],
             ),
+            *(_settles_before(study, stories[name], stories[digit]) for digit in middle),
             Check(
                 what=f"{name} ends with less loss than {' and '.join(reversed(middle))}",
                 holds=means[name].high < means[lowest].low,
@@ -180,7 +204,7 @@ def us9_is_noisy(claim: Claim, studies: Studies) -> list[Check]:
         if name in ("A3", "A2", "A1"):
             noise = {task.name: _noise(study, task, place) for task in Task}
             rival = max(("BA", "UC1"), key=lambda task: noise[task])
-            cascades = name != "A1"  # a carry comes to A1 through no nine
+            cascades = name == "A3"  # to A2 a carry comes through one nine at most, to A1 none
             told = "is noisier" if cascades else "is not, for no cascade comes there, noisier"
             checks.append(
                 Check(
@@ -225,3 +249,72 @@ def task_order(claim: Claim, studies: Studies) -> list[Check]:
                 )
             )
     return checks
+
+
+def predictable_shares(claim: Claim, studies: Studies) -> list[Check]:
+    """BA is half of A3's questions and takes half of its loss away, US9 a twentieth of both."""
+    (study,) = studies.of(claim)
+    shares, taken = task_shares(study.digits), _taken_away(study, 3)
+    checks = []
+    for task, told in ((Task.BA, Fraction(1, 2)), (Task.US9, Fraction(1, 20))):
+        low, high = float(told) - HALF_A_PER_CENT, float(told) + HALF_A_PER_CENT
+        part = taken.get(task)
+        checks += [
+            Check(
+                what=f"{task.name} is {float(told):.0%} of the questions at A3, rounded",
+                holds=low <= shares[3, task] <= high,
+                numbers=[counted(f"questions with {task.name}", shares[3, task])],
+            ),
+            Check(
+                what=f"learning {task.name} takes away {float(told):.0%} of A3's loss, rounded",
+                holds=part is not None and part.low <= high and part.high >= low,
+                numbers=[
+                    Number(
+                        what=f"loss that went with {task.name}",
+                        run=study.name,
+                        kind="share",
+                        estimate=part.estimate if part else None,
+                        low=part.low if part else None,
+                        high=part.high if part else None,
+                        of=part.of if part else 0,
+                        of_what="steps",
+                    )
+                ],
+            ),
+        ]
+    return checks
+
+
+def _taken_away(study: Study, digit: int) -> dict[Task, Mean]:
+    """The part of a digit's loss that went with each task; nothing if it never fell.
+
+    From the last steps before the digit's discovery to the last of all. Tasks weigh as in
+    uniform questions, of which the framework speaks, whatever the training showed.
+    """
+    name = f"A{digit}"
+    place = study.layout.answer_names.index(name)
+    begin = next(story.discovery_from for story in study.story.digits if story.digit == name)
+    before = study.metrics[: (begin or 1) - 1][-LAST_STEPS:]
+    if len(before) < LAST_STEPS:
+        return {}
+    shares = task_shares(study.digits)
+    falls, spreads = {}, {}
+    for task in Task:
+        early, late = (
+            Mean.measured([x for r in records if (x := r.task_loss[task.name][place]) is not None])
+            for records in (before, study.last_steps)
+        )
+        weight = float(shares[digit, task])
+        falls[task] = weight * (early.estimate - late.estimate)
+        spreads[task] = weight * math.hypot(early.high - early.estimate, late.high - late.estimate)
+    fell = sum(falls.values()) > 0
+    return {task: _part(falls, spreads, task, len(before)) for task in Task} if fell else {}
+
+
+def _part(falls: dict[Task, float], spreads: dict[Task, float], task: Task, of: int) -> Mean:
+    """One fall as a part of all, with the interval that follows from theirs (delta method)."""
+    total = sum(falls.values())
+    part = falls[task] / total
+    others = math.hypot(*(spread for other, spread in spreads.items() if other != task))
+    reach = math.hypot((1 - part) * spreads[task], part * others) / total
+    return Mean(part, of, part - reach, part + reach)

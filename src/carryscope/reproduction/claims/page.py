@@ -7,17 +7,21 @@ comes from that record.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from carryscope.report.paper import paper_values
 from carryscope.reproduction.claims.claims import Check, Judged, Number, RunBehind, Verdict
+from carryscope.reproduction.markdown import Markdown, as_text, link, table
 from carryscope.storage import read_json, write_bytes, write_json
 from carryscope.version import __version__
 
 CLAIMS_RESULT, CLAIMS_PAGE = "claims.json", "claims.md"
+
+EARLIER = "earlier"
+"""Where the results of an earlier reproduction stand among those of this one, if they are kept."""
 
 NUMBERS_IN_TABLE = 3
 """Numbers of a claim that the table of all claims shows; the rest stands with the claim."""
@@ -76,11 +80,15 @@ def claims_markdown(result: ClaimsResult) -> str:
     parts = [
         "# The paper's claims, measured again",
         f"**{result.sentence}**",
+        *_not_the_recipe(result.claims),
+        *_earlier(result.claims),
         f"Written by carryscope {result.package_version} from `{CLAIMS_RESULT}`, which has all "
         "numbers in full. A claim is broken into checks: it holds if all of them do, in part if "
         "some do, not if none does, or if its core fails; one whose premise fails cannot be asked; "
         "and what an untrained model fulfils as well holds for any one-layer model. Intervals are "
-        "95 %. Tolerances were written down with their reasons, which never are that they fit. "
+        "95 %. Losses, wrong digits, ablations and swaps are teacher-forced; a whole answer is "
+        "right or wrong alike in either way, free-running or not. Tolerances were written down "
+        "with their reasons, which never are that they fit. "
         f"{_changed(result.claims)}",
         "## All claims",
         _overview(result.claims),
@@ -92,45 +100,74 @@ def claims_markdown(result: ClaimsResult) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _not_the_recipe(claims: Sequence[Judged]) -> list[str]:
+    """A warning, if some run is not what its name promises: a quick one has fewer steps."""
+    runs = [run for one in claims for run in one.runs]
+    other = {run.name for run in runs if run.changes or run.preset != run.name}
+    if not other:
+        return []
+    named = ", ".join(sorted(other))
+    return [f"**This reproduces nothing**: not trained by the paper's recipe: {as_text(named)}."]
+
+
+def _earlier(claims: Sequence[Judged]) -> list[str]:
+    """How a reproduction that was made before came out, by the rules of this page."""
+    both = [one for one in claims if one.earlier not in (None, Verdict.UNMEASURED)]
+    other = [one for one in both if one.earlier != one.verdict]
+    if not both:
+        return []
+    told = "; ".join(f"{_link(one)} ({one.verdict}, earlier: {one.earlier})" for one in other)
+    where = link("made before", f"{EARLIER}/README.md")
+    return [
+        f"**Once more**: of a reproduction {where}, by the same recipes and seeds on another "
+        f"machine, {len(both)} of these claims can be judged by the same rules, and {len(other)} "
+        f"come out differently{f': {told}' if other else ''}. Sums are rounded otherwise there, "
+        "so each is another draw of the same training: what differs is not settled by either."
+    ]
+
+
 def _changed(claims: Sequence[Judged]) -> str:
     """Which rules are not those that were written down first."""
-    links = [
-        f"[{as_text(one.claim.title)}](#{one.claim.id})" for one in claims if one.claim.changed
-    ]
+    links = [_link(one) for one in claims if one.claim.changed]
     return (
         f"Rules that were changed after a result had been seen: {'; '.join(links)}. Claims about "
         "how the model adds were first to be asked of `paper-5`; when three seeds of it had ended "
         "without a head two columns below, they were moved to "
-        "`paper-5-long`, the same training gone on with. Earlier, when a first `paper-5` and "
-        "`paper-10` had been judged, a second reader had measures changed that could not fail or "
-        "compared something else (rows at their mean, base addition by the rise, noise of US9, "
-        "pairs of curves), and added two claims. A question that the paper leaves open is judged "
-        "with them and not counted: the last one."
+        f"`paper-5-long`, the same training gone on with. {_otherwise(claims)}Earlier, when a "
+        "first `paper-5` and `paper-10` had been judged, a second reader had measures changed that "
+        "could not fail or compared something else (rows at their mean, base addition by the rise, "
+        "noise of US9, pairs of curves), and added two claims. A question that the paper leaves "
+        "open is judged with them and not counted: the last one."
     )
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; whatever a cell holds is shown as text."""
-    lines = [head, ["---"] * len(head)]
-    told = [" | ".join(line) for line in lines]
-    told += [" | ".join(map(as_text, row)) for row in rows]
-    return "\n".join(f"| {line} |" for line in told)
-
-
-def as_text(text: str) -> str:
-    """Text that Markdown leaves as it is."""
-    for special in "\\|*_`[]":
-        text = text.replace(special, f"\\{special}")
-    return text.replace("<", "&lt;").replace("\n", " ")
+def _otherwise(claims: Sequence[Judged]) -> str:
+    """Which claims come out differently on the model they were first to be asked of."""
+    moved = [one for one in claims if one.at_first is not None]
+    other = [one for one in moved if one.at_first != one.verdict]
+    if not moved:
+        return ""
+    told = "; ".join(f"{_link(one)} ({one.at_first})" for one in other)
+    return (
+        f"Asked of `paper-5` as at first, {len(other)} of these {len(moved)} come out "
+        f"differently{f': {told}' if other else ''}. "
+    )
 
 
 def _overview(claims: Sequence[Judged]) -> str:
     head = ["claim", "where", "paper", "measured", "verdict"]
-    rows = [[one.claim.where, _paper(one), _measured(one), one.verdict.value] for one in claims]
-    lines = table(head, [["", *row] for row in rows]).splitlines()
-    links = [f"[{as_text(one.claim.title)}](#{one.claim.id})" for one in claims]
-    told = [f"| {link} {line[3:]}" for link, line in zip(links, lines[2:], strict=True)]
-    return "\n".join([*lines[:2], *told])
+    rows = [
+        [_link(one), one.claim.where, _paper(one), _measured(one), one.verdict.value]
+        for one in claims
+    ]
+    if any(one.earlier for one in claims):
+        head.append("earlier")
+        rows = [[*row, one.earlier or ""] for row, one in zip(rows, claims, strict=True)]
+    return table(head, rows)
+
+
+def _link(one: Judged) -> Markdown:
+    return link(one.claim.title, f"#{one.claim.id}")
 
 
 def _paper(one: Judged) -> str:
@@ -192,6 +229,7 @@ def _details(one: Judged) -> str:
         f"- **Tolerance**: {as_text(claim.tolerance)} {as_text(claim.because)}",
         f"- **Changed after a result was seen**: {as_text(claim.changed)}" if claim.changed else "",
         f"- **Verdict: {one.verdict.value}.** {as_text(one.reason)}",
+        f"- **Asked of `paper-5`, as at first**: {one.at_first}." if one.at_first else "",
         f"- **To measure it**: `{one.command}`" if one.command else "",
     ]
     parts = [f'### <a id="{claim.id}"></a>{as_text(claim.title)}']

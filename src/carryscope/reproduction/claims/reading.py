@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TypeVar
 
@@ -226,12 +227,17 @@ def rate(what: str, run: Study, value: Rate | Mean, of: int) -> Number:
 
 
 def loss(
-    what: str, run: Study, value: Mean, *, of_what: str = "questions", paper: str | None = None
+    what: str,
+    run: Study | None,
+    value: Mean,
+    *,
+    of_what: str = "questions",
+    paper: str | None = None,
 ) -> Number:
     """A mean loss as a number."""
     return Number(
         what=what,
-        run=run.name,
+        run=run.name if run else None,
         kind="loss",
         estimate=value.estimate,
         low=value.low,
@@ -247,6 +253,11 @@ def count(what: str, run: Study, value: int, *, of: int | None = None, of_what: 
     return Number(
         what=what, run=run.name, kind="count", estimate=float(value), of=of, of_what=of_what
     )
+
+
+def counted(what: str, value: Fraction | int) -> Number:
+    """A share of all questions with 5 digits, counted out without a model."""
+    return Number(what=what, run=None, kind="share", estimate=float(value), of=10**10)
 
 
 def step(what: str, run: Study, value: int | None) -> Number:

@@ -6,6 +6,7 @@ In: a sweep over seeds, the study of the MLP. Out: checks.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from carryscope.evidence import Share
 from carryscope.reproduction.claims.claims import Check, Claim, Number
@@ -23,12 +24,15 @@ from carryscope.reproduction.sweep.finding import Sweep
 from carryscope.reproduction.sweep.seeds import SeedFinding
 from carryscope.verification.risk_verdict import UNSAFE
 
-OURS, PAPERS = "fast-5", "paper-5"
+OURS, PAPERS, LONGER = "fast-5", "paper-5", "paper-5-long"
 """The recipes whose seeds are asked: ours, which gets every seed through to its end, and the
-paper's, after the 5,000 steps of its tables."""
+paper's, after the 5,000 steps of its tables and after the 28,125 of its text."""
 
 SWEEP = "carryscope sweep --preset {} --seeds 0..15 --out runs/reproduce/{}"
 """The command by which the seeds of a recipe are made, and where it puts them."""
+
+ENOUGH_SEEDS = 4
+"""Of fewer, not even all could be shown to be most: the interval of 3 of 3 begins at 44 %."""
 
 READ = (0, 1, 2)
 """The columns that Algorithm 1 reads for a digit, counted downwards from its own."""
@@ -39,18 +43,29 @@ def same_across_seeds(claim: Claim, studies: Studies) -> list[Check]:
 
     Seeds that cannot be asked (questions too short for a cascade) do not count.
     """
-    ours, papers = studies.seeds_of(OURS), studies.seeds_of(PAPERS)
-    if ours is None or len(ours.results) < 2:
+    ours, papers, longer = (_seeds(studies, recipe) for recipe in (OURS, PAPERS, LONGER))
+    if ours is None:
         command = SWEEP.format(OURS, SWEEPS[0])
         raise NotMeasured(f"there is no sweep over seeds of {OURS}", command)
-    if papers is None or len(papers.results) < 2:
+    if papers is None:
         own = Check(what=f"it is so by {PAPERS} (not measured)", holds=False, numbers=[])
         return [own, *_alike(ours)]
-    return [*_alike(papers), *_alike(ours)]
+    gone_on = _alike(longer, most="core") if longer else []
+    return [*_alike(papers, most="core"), *gone_on, *_alike(ours)]
 
 
-def _alike(sweep: Sweep) -> list[Check]:
-    """Whether the seeds of one recipe are alike in what Algorithm 1 says of them."""
+def _seeds(studies: Studies, recipe: str) -> Sweep | None:
+    """The sweep over seeds of a recipe, if there are enough of them."""
+    sweep = studies.seeds_of(recipe)
+    return sweep if sweep is not None and len(sweep.results) >= ENOUGH_SEEDS else None
+
+
+def _alike(sweep: Sweep, *, most: Literal["part", "core"] = "part") -> list[Check]:
+    """Whether the seeds of one recipe are alike in what Algorithm 1 says of them.
+
+    `most` is the role of the checks that ask for most seeds, where the others ask for all. A seed
+    that failed does not do it.
+    """
     seeds, recipe = sweep.results, sweep.recipe.preset
     known = {found.name: found.holds for found in sweep.properties}
     asked = {
@@ -63,14 +78,24 @@ def _alike(sweep: Sweep) -> list[Check]:
         ): _fail_alike(seeds),
     }
     checks = []
-    for what, found in asked.items():
-        if not found.of:
+    for what, done in asked.items():
+        if not done.of:
             continue
+        found = Share.measured(done.count, done.of + len(sweep.failures))
         number = share(f"seeds of {recipe} in which {what}", None, found, of_what="seeds")
-        most, all_ = found.low > 0.5, found.count == found.of
-        for how_many, holds in (("most seeds", most), ("every seed", all_)):
-            told = f"in {how_many} of {recipe} {what}"
-            checks.append(Check(what=told, holds=holds, numbers=[number]))
+        checks += [
+            Check(
+                what=f"in most seeds of {recipe} {what}",
+                holds=found.low > 0.5,
+                numbers=[number],
+                role=most,
+            ),
+            Check(
+                what=f"in every seed of {recipe} {what}",
+                holds=found.count == found.of,
+                numbers=[number],
+            ),
+        ]
     return checks
 
 

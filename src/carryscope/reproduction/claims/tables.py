@@ -1,7 +1,7 @@
 """The paper's tables beside ours, in Markdown.
 
-In: runs by name. Out: `tables.md`: the loss by number of digits over all runs, then for each run
-the tables of its report that stand beside one of the paper's.
+In: the shelves of runs by name. Out: `tables.md`: the loss by number of digits over all runs, then
+for each run the tables of its report that stand beside one of the paper's.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from carryscope.report.page.parts import Note, Section, Table
 from carryscope.report.page.training import training_section
 from carryscope.report.page.words import loss, paper_cell
 from carryscope.report.shelf import Shelf
-from carryscope.reproduction.claims.page import as_text, table
-from carryscope.runs import Run
+from carryscope.reproduction.markdown import as_text, table
 from carryscope.storage import write_bytes
 from carryscope.training.summary import LAST_STEPS
 
@@ -41,17 +40,18 @@ TABLES = (
 """Those tables: Tab. 2, the mix, Tab. 4, 5, 6, 3, and what each head reads."""
 
 
-def write_tables(runs: Mapping[str, Run], directory: Path) -> Path:
-    """Write the tables of all runs."""
+def write_tables(shelves: Mapping[str, Shelf], directory: Path, *, note: str = "") -> Path:
+    """Write the tables of all runs; a note stands above them."""
     path = directory / TABLES_PAGE
-    write_bytes(path, tables_markdown({n: run.shelf() for n, run in runs.items()}).encode())
+    write_bytes(path, tables_markdown(shelves, note=note).encode())
     return path
 
 
-def tables_markdown(shelves: Mapping[str, Shelf]) -> str:
+def tables_markdown(shelves: Mapping[str, Shelf], *, note: str = "") -> str:
     """The page."""
     parts = [
         "# The paper's tables beside ours",
+        note,
         "Where a table has a column `paper`, its values are the paper's, shown beside models with "
         "as many digits; the paper's have three heads, and its losses are those after 5,000 steps.",
         _by_digits(shelves),

@@ -135,13 +135,21 @@ class MlpStudy(msgspec.Struct, frozen=True, kw_only=True):
         return next(subject for subject in self.subjects if subject.name == name)
 
 
+def told_anew(study: MlpStudy) -> MlpStudy:
+    """The same subjects, in the words of now."""
+    return msgspec.structs.replace(
+        study,
+        statements=[subject.statement() for subject in study.subjects],
+        statement=overall({subject.name: subject for subject in study.subjects}),
+    )
+
+
 def overall(subjects: dict[str, Subject]) -> str:
     """What the study says, in a few sentences."""
     base, none = subjects[BASE], subjects[NO_MLP]
     return " ".join(
         [
-            f"Without an MLP the same recipe ends at {_ratio(none, base)} times the base's "
-            f"held-out loss{_beside(base, none)}: {_needed_for(base, none)}.",
+            f"Without an MLP the same recipe {_without(none, base)}: {_needed_for(base, none)}.",
             _relearnt(
                 subjects[FRESH_MLP],
                 subjects[UNTRAINED_ATTENTION],
@@ -158,14 +166,15 @@ def overall(subjects: dict[str, Subject]) -> str:
     )
 
 
-def _beside(base: Subject, none: Subject) -> str:
-    """Both at the same step, where the base was trained for longer."""
+def _without(none: Subject, base: Subject) -> str:
+    """Its loss beside the base's, at the same step first if the base was trained for longer."""
+    ends = f"ends at {_ratio(none, base)} times the base's held-out loss"
     then, now = base.loss_at(none.steps), none.loss_at(none.steps)
     if base.steps <= none.steps or then is None or now is None:
-        return ""
+        return ends
     return (
-        f" (after {none.steps:,} steps its training loss is {now:.3f}, and the base's, "
-        f"which went on to {base.steps:,}, was {then:.3f})"
+        f"has {now / then:,.0f} times the base's training loss after {none.steps:,} steps "
+        f"({now:.3f} against {then:.3f}), and {ends}, which is that after {base.steps:,}"
     )
 
 

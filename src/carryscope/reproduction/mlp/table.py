@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from carryscope.evidence import Share
+from carryscope.reproduction.markdown import table
 from carryscope.reproduction.mlp.finding import CAN, CANNOT, Milestone, MlpStudy, Subject
 
 
 def study_page(study: MlpStudy) -> str:
     """The whole study; the heading is left to the page it stands on."""
     said = "\n".join(f"- {statement}" for statement in study.statements)
-    parts = [study.statement, said, _side_by_side(study)]
+    parts = [_about(study), study.statement, said, _side_by_side(study)]
     parts += [
         f"{subject.about}, digit by digit:\n\n{_digits(subject)}" for subject in study.subjects
     ]
@@ -30,6 +30,18 @@ def study_page(study: MlpStudy) -> str:
         "50."
     )
     return "\n\n".join(parts) + "\n"
+
+
+def _about(study: MlpStudy) -> str:
+    """What was done."""
+    base = study.subjects[0]
+    return (
+        f"The base is `{study.base}` (seed {base.seed}, {base.steps:,} steps): one model, one "
+        "seed. In each variant one part is left out, or drawn anew and trained by the same recipe; "
+        "but for the one without an MLP, which is trained as a whole, all else is frozen, the "
+        "embeddings and the readout too, so that a success is that of the new part. In the "
+        "controls what is frozen was never trained."
+    )
 
 
 def _side_by_side(study: MlpStudy) -> str:
@@ -50,7 +62,7 @@ def _side_by_side(study: MlpStudy) -> str:
                 *_reached(subject, len(marks)),
             ]
         )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _times(mark: Milestone) -> str:
@@ -74,7 +86,7 @@ def _digits(subject: Subject) -> str:
         [case, *(cells.get((case, digit), "") for digit in digits)] for case in subject.by_case()
     ]
     losses = [f"{subject.held_out_digit_loss[digit]:.4f}" for digit in digits]
-    return _table(["", *digits], [*rows, ["held-out loss", *losses]])
+    return table(["", *digits], [*rows, ["held-out loss", *losses]])
 
 
 def _share(share: Share) -> str:
@@ -82,8 +94,3 @@ def _share(share: Share) -> str:
     low, high = math.floor(1000 * share.low) / 10, math.ceil(1000 * share.high) / 10
     most = 100.0 if share.count == share.of else 99.9
     return f"{min(100 * share.estimate, most):.1f} % ({low:.1f} to {high:.1f})"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    ruled = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in ruled)

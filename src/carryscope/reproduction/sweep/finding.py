@@ -8,6 +8,7 @@ about seeds not tried, under the same recipe; what is known of one seed has its 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -16,6 +17,7 @@ import msgspec
 
 from carryscope.dissection.attention import role_name
 from carryscope.evidence import Share
+from carryscope.reproduction.machine import machine
 from carryscope.reproduction.sweep.properties import NUMBERS, PROPERTIES, Ask
 from carryscope.reproduction.sweep.seeds import SeedFinding, SeedHead
 from carryscope.training.config import RunConfig
@@ -98,6 +100,8 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     """Many seeds of one recipe."""
 
     package_version: str
+    machine: str = ""
+    """Where it was put together; sweeps of before this was written down do not say."""
     recipe: RunConfig
     """What all runs have in common; its own seed counts for nothing."""
     seeds: list[int]
@@ -124,6 +128,7 @@ def summarised(
     digits = recipe.model.digits
     found = Sweep(
         package_version=__version__,
+        machine=machine(),
         recipe=recipe,
         seeds=list(seeds),
         results=list(results),
@@ -136,6 +141,13 @@ def summarised(
         statement="",
     )
     return msgspec.structs.replace(found, statement=_statement(found))
+
+
+def resummarised(found: Sweep) -> Sweep:
+    """The same seeds, summarised by the questions and in the words of now."""
+    anew = summarised(found.recipe, found.seeds, found.results, found.failures)
+    made = {"package_version": found.package_version, "machine": found.machine}
+    return msgspec.structs.replace(anew, **made)
 
 
 def _median_rank(count: int) -> int | None:
@@ -224,12 +236,14 @@ def _statement(found: Sweep) -> str:
     by_name = {p.name: p.holds for p in found.properties}
     roles, best = found.roles[0], found.algorithms[0]
     agrees = (
-        f"in {_counted(best.share)} the two that agree best cannot be told apart"
+        f"in {_counted(best.share)} the one that agrees best ({_leaders(found)}) cannot be told "
+        "from the runner-up"
         if best.name == NOT_TOLD_APART
         else f"most often {best.name} agrees best, in {_counted(best.share)}"
     )
     told = [
-        f"The double staircase is there in {_counted(by_name['double staircase'])}.",
+        "A double staircase, of two heads or more, is there in "
+        f"{_counted(by_name['double staircase'])}.",
         f"The heads of {_counted(roles.share)} read: {roles.name}.",
         f"Algorithm 1 tells the answers of {_counted(by_name['Algorithm 1 tells its answers'])}, "
         f"and the errors of {_counted(by_name['Algorithm 1 tells its errors'])}; {agrees}.",
@@ -238,6 +252,13 @@ def _statement(found: Sweep) -> str:
     told += [f"Cascades fail in {_counted(cascades)}."] if cascades.of else []
     told += [_failures(found)] if found.failures else []
     return " ".join(told)
+
+
+def _leaders(found: Sweep) -> str:
+    """Which algorithms lead where the lead may be chance: "exact addition in 10"."""
+    unsure = [seed.algorithm for seed in found.results if best_text(seed) == NOT_TOLD_APART]
+    counts = Counter(fit.best or "none" for fit in unsure)
+    return ", ".join(f"{name} in {count}" for name, count in counts.most_common())
 
 
 def _counted(share: Share) -> str:

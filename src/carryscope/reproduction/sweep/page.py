@@ -23,6 +23,7 @@ from carryscope.report.page.parts import (
     Text,
 )
 from carryscope.report.page.words import percent, with_interval
+from carryscope.reproduction.markdown import table
 from carryscope.reproduction.sweep import figures
 from carryscope.reproduction.sweep.finding import (
     Spread,
@@ -34,8 +35,7 @@ from carryscope.reproduction.sweep.finding import (
 from carryscope.reproduction.sweep.properties import LOSSES
 from carryscope.reproduction.sweep.seeds import SeedFinding
 from carryscope.storage import write_bytes
-from carryscope.training.config import differences
-from carryscope.training.presets import PRESETS, run_config
+from carryscope.training.presets import changes
 from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
 from carryscope.verification.risk_verdict import SAFE, UNSAFE
 
@@ -53,6 +53,13 @@ THRESHOLDS = (
     f"{UNSAFE:.0%} or more. Intervals included."
 )
 """What the rows of the tables ask."""
+
+UNCERTAIN = (
+    "The range is that of the seeds' estimates. How many questions a seed was asked goes by how "
+    "much they count over all questions, so above four nines and more it was asked few, and the "
+    "range there is mostly chance."
+)
+"""How to read the numbers by look-ahead."""
 
 
 def write_pages(found: Sweep, directory: Path) -> None:
@@ -194,7 +201,8 @@ def _method(found: Sweep) -> list[Part]:
         "Model": f"{model.digits} digits, {model.layers} layers, {model.heads} heads, d_model "
         f"{model.d_model}, {model.format} format",
         "Seeds": _listed(found.seeds),
-        "Version": f"carryscope {found.package_version}",
+        "Command": _command(found),
+        "Version": f"carryscope {found.package_version}{_where(found)}",
         "Intervals": "95 %. Those of a seed are over questions; those of a share of seeds "
         "(Wilson) and of a median (by order) are over seeds.",
         "Thresholds": f"those of the verdicts on a single run. {THRESHOLDS}",
@@ -204,13 +212,20 @@ def _method(found: Sweep) -> list[Part]:
 
 def _changes(found: Sweep) -> str:
     """What is not as in the preset."""
-    recipe = found.recipe
-    if recipe.preset not in PRESETS:
-        return ""
-    assert recipe.training is not None
-    asked = run_config(str(recipe.preset), {"seed": recipe.training.seed})
-    changes = [text.split(",")[0] for text in differences(asked, recipe)]
-    return f" ({'; '.join(changes)})" if changes else ""
+    changed = changes(found.recipe)
+    return f" ({'; '.join(changed)})" if changed else ""
+
+
+def _where(found: Sweep) -> str:
+    return f", on {found.machine}" if found.machine else ""
+
+
+def _command(found: Sweep) -> str:
+    """The command that makes such a sweep; other settings than the preset's are told beside it."""
+    seeds = found.seeds
+    in_a_row = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    listed = f"{seeds[0]}..{seeds[-1]}" if in_a_row else ",".join(map(str, seeds))
+    return f"carryscope sweep --preset {found.recipe.preset} --seeds {listed} --out DIR"
 
 
 def sweep_tables(found: Sweep) -> str:
@@ -223,27 +238,19 @@ def sweep_tables(found: Sweep) -> str:
     spreads = [*found.numbers, *(one.wrong for one in found.depths)]
     names = [s.name for s in found.numbers] + [f"wrong: {s.wrong.name}" for s in found.depths]
     numbers = [
-        [name, _value(s.name, s.median), _range(s)] for name, s in zip(names, spreads, strict=True)
+        [name, _value(s.name, s.median), _of_median(s), _range(s)]
+        for name, s in zip(names, spreads, strict=True)
     ]
     failed = [[str(f.seed), str(f.tried), f.reason] for f in found.failures]
     tables = [
-        _markdown(["holds", "seeds", "95 % interval"], held),
-        _markdown(["number", "median", "range over seeds"], numbers),
-        _markdown(SEED_HEAD, [_seed_row(seed) for seed in found.results]),
-        _markdown(["failed seed", "tried", "why"], failed),
+        table(["holds", "seeds", "95 % interval"], held),
+        table(["number", "median", "95 % interval of the median", "range over seeds"], numbers),
+        table(SEED_HEAD, [_seed_row(seed) for seed in found.results]),
+        table(["failed seed", "tried", "why"], failed),
     ]
-    text = [f"# {headline(found)}", found.statement, *(table for table in tables if table)]
-    text.append(THRESHOLDS)
-    made = f"Made by carryscope {found.package_version}, {found.recipe.preset}{_changes(found)}."
-    return "\n\n".join([*text, made]) + "\n"
-
-
-def _markdown(head: list[str], rows: list[list[str]]) -> str:
-    """A table; nothing without rows. A bar in a cell would end it."""
-    if not rows:
-        return ""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in lines)
+    made = f"Made with `{_command(found)}`{_changes(found)}, carryscope {found.package_version}"
+    told = [f"# {headline(found)}", found.statement, *filter(None, tables)]
+    return "\n\n".join([*told, THRESHOLDS, UNCERTAIN, f"{made}{_where(found)}."]) + "\n"
 
 
 def _value(name: str, value: float) -> str:
@@ -254,6 +261,12 @@ def _value(name: str, value: float) -> str:
 
 def _range(spread: Spread) -> str:
     return f"{_value(spread.name, spread.least)} to {_value(spread.name, spread.most)}"
+
+
+def _of_median(spread: Spread) -> str:
+    if spread.low is None or spread.high is None:
+        return "too few seeds"
+    return f"{_value(spread.name, spread.low)} to {_value(spread.name, spread.high)}"
 
 
 def _count(share: Share) -> str:
