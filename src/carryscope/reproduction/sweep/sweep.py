@@ -66,8 +66,9 @@ def sweep(
             on_progress=on_progress,
         )
         found = _gathered(recipe, seeds, outcome)
-        write_json(directory / SWEEP_FILE, found)
+        # The record comes last: where it is found, its pages are.
         write_pages(found, directory)
+        write_json(directory / SWEEP_FILE, found)
     return found
 
 
