@@ -278,7 +278,7 @@ def test_a_base_that_was_trained_for_longer_is_compared_at_the_same_step_as_well
 def test_where_a_control_does_as_well_nothing_is_claimed():
     said = overall(subjects(untrained_attention=subject("c", 0.011, (100, 100, 99))))
     assert "too, so this says nothing about the trained attention" in said
-    assert "So all that a fresh MLP needs" not in said
+    assert "So what a fresh MLP needs" not in said
 
 
 def test_where_the_model_without_an_mlp_does_as_well_it_is_not_called_needed():
