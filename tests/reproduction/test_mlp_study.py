@@ -286,6 +286,15 @@ def test_where_the_model_without_an_mlp_does_as_well_it_is_not_called_needed():
     assert "ends at 1.1 times the base's held-out loss: it does all that the base does." in said
 
 
+def test_the_curves_are_said_to_be_means_over_as_many_steps_as_they_are(studied):
+    """Also of a base that was trained for longer, and has more points."""
+    known = studied[0]
+    longer = subject(BASE, 0.01, (100, 100, 99), curve=(2.0, 0.4, 0.3, 0.25, 0.1, 0.01))
+    variant = subject(FRESH_MLP, 0.012, (100, 100, 99), curve=(0.2, 0.1))
+    drawn = relearning(msgspec.structs.replace(known, subjects=[longer, variant]))
+    assert drawn.subtitle.startswith("Means over 100 steps each, teacher-forced")
+
+
 def test_the_page_and_the_figures_show_every_model(studied):
     study = studied[0]
     page = study_page(study)
@@ -299,4 +308,5 @@ def test_the_page_and_the_figures_show_every_model(studied):
         drawn = figure.svg()
         assert all(found.about in drawn for found in study.subjects)
         assert "Infinity" not in drawn
+    assert relearning(study).subtitle.startswith("Means over 1 step each, teacher-forced")
     assert len(abilities(study).csv().splitlines()) == 1 + sum(len(s.right) for s in study.subjects)
