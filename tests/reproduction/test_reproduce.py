@@ -171,6 +171,22 @@ def test_progress_tells_of_each_model_of_a_chain(tmp_path: Path) -> None:
     assert list(whole.done) == list(chain)
 
 
+def test_what_comes_after_a_model_that_failed_is_told_as_not_begun(tmp_path: Path) -> None:
+    chain = (BEGINNING, STUDIED, MLP_STUDY)
+    reached = progress(tmp_path, [chain], Outcome(failed={chain: "no room"}))
+    assert (reached.done, reached.running) == ({}, {})
+    assert reached.failed == {BEGINNING: "no room"}
+    needs = f"it needs {BEGINNING}"
+    assert reached.not_begun == {STUDIED: needs, MLP_STUDY: needs}
+
+
+def test_a_study_whose_base_is_being_trained_says_so(tmp_path: Path) -> None:
+    begun(recipe(STUDIED, quick=False), tmp_path / STUDIED)
+    outcome = Outcome[Chain, None](running={Future(): (MLP_STUDY,)})
+    reached = progress(tmp_path, [(MLP_STUDY,)], outcome)
+    assert reached.running == {MLP_STUDY: f"({STUDIED}) training, step 0"}
+
+
 def test_the_plan_takes_as_long_as_the_one_who_is_busy_longest() -> None:
     left = [Planned(name, ("train",), 10.0) for name in ("paper-10", "paper-15", "reuse-5")]
     assert minutes_together(left, 1) == 30.0
@@ -272,7 +288,8 @@ def test_a_model_that_fails_is_told_and_the_results_are_written(
     told = capsys.readouterr()
     lines = told.err.splitlines()
     assert "train, dissect" in lines[2], "what is left of it, in the plan"
-    begin = "carryscope: 1 of 3 models failed; paper-5: "
+    assert f"{MLP_STUDY}: not begun: it needs paper-5" in lines
+    begin = "carryscope: 1 of 3 models failed, 2 not begun; paper-5: "
     assert lines[-1].startswith(f"{begin}{tmp_path / 'paper-5'} holds no run, but it is not empty")
     assert told.out.endswith(f"{tmp_path / 'out' / 'claims.md'}\n")
 
