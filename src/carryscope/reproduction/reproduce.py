@@ -7,9 +7,11 @@ killed anywhere, and goes on from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from carryscope.errors import CallError, WorkError
 from carryscope.reproduction.exam import examine
 from carryscope.reproduction.mlp.study import mlp_study
 from carryscope.reproduction.plan import (
@@ -148,9 +150,14 @@ def _go_through(chain: Chain, runs: Path, quick: bool, threads: int, stop: Path)
 
 def _train_beginning(runs: Path, quick: bool, threads: int, sign: Sign) -> None:
     """Train the model whose steps are the first of the studied one's, and hand them on."""
-    longer = partial(hand_on, runs / BEGINNING, recipe(STUDIED, quick=quick), runs / STUDIED)
+
+    def hand_over() -> None:
+        # What is wrong with the studied run is told when its turn comes: it costs no other model.
+        with suppress(CallError, WorkError):
+            hand_on(runs / BEGINNING, recipe(STUDIED, quick=quick), runs / STUDIED)
+
     shorter = recipe(BEGINNING, quick=quick)
-    trained(shorter, runs / BEGINNING, threads=threads, sign=sign, on_last_step=longer)
+    trained(shorter, runs / BEGINNING, threads=threads, sign=sign, on_last_step=hand_over)
 
 
 def _study_mlp(runs: Path, quick: bool, threads: int, sign: Sign) -> None:
