@@ -14,8 +14,10 @@ from waiting import PATIENCE, wait_for
 
 from carryscope.cli.main import run
 from carryscope.cli.sweep import parse_seeds
+from carryscope.errors import CallError
 
 CARRYSCOPE = [sys.executable, "-m", "carryscope"]
+CLUSTER = ["--cluster", "tcp://127.0.0.1:1"]
 QUICK = ["--preset", "tiny", "--digits", "1", "--d-model", "12", "--workers", "1", "--threads", "1"]
 
 
@@ -25,6 +27,12 @@ QUICK = ["--preset", "tiny", "--digits", "1", "--d-model", "12", "--workers", "1
 )
 def test_seeds_are_named_as_a_range_or_one_by_one(text, seeds):
     assert parse_seeds(text) == seeds
+
+
+def test_seeds_are_counted_over_all_ranges():
+    assert len(parse_seeds("0..4999,5000..9999")) == 10_000
+    with pytest.raises(CallError, match="at most 10,000 in all. Got '0..9999,10000'"):
+        parse_seeds("0..9999,10000")
 
 
 @pytest.mark.parametrize(
@@ -41,6 +49,9 @@ def test_seeds_are_named_as_a_range_or_one_by_one(text, seeds):
         (["--seeds", "0", "--steps", "0"], "steps must be at least 1. Got 0."),
         (["--seeds", "0", "--workers", "0"], "workers must be at least 1. Got 0."),
         (["--seeds", "0", "--workers", "9999"], "Ask for fewer."),
+        (["--seeds", "0", *CLUSTER, "--workers", "1"], "leave out --workers"),
+        (["--seeds", "0", *CLUSTER, "--threads", "0"], "threads must be at least 1. Got 0."),
+        (["--seeds", "0", *CLUSTER, "--threads=-1"], "threads must be at least 1. Got -1."),
         ([], "seeds"),
     ],
 )

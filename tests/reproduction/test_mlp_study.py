@@ -34,6 +34,7 @@ from carryscope.reproduction.mlp.finding import (
 from carryscope.reproduction.mlp.study import QUESTIONS, STUDY_FILE, mlp_study
 from carryscope.reproduction.mlp.table import study_page
 from carryscope.reproduction.mlp.variants import VARIANTS, train_variant
+from carryscope.reproduction.plan import MLP_STUDY, STUDIED, stages_left
 from carryscope.runs import Run
 from carryscope.storage import read_json
 from carryscope.task.columns import Columns
@@ -168,19 +169,48 @@ def test_a_study_that_was_stopped_ends_as_one_that_was_not(tmp_path, base, studi
     assert mlp_study(base, whole, steps=5) == studied[0]
 
 
-def test_variants_of_another_base_are_refused_in_one_line(tmp_path, base, studied):
-    other = Run(shutil.copytree(base.directory, tmp_path / "other"))
-    model = other.model()
+def with_other_weights(run):
+    model = run.model()
     with torch.no_grad():
         model.unembed.b_U[0] += 1
-    save_weights(model, other.directory)
-    with pytest.raises(CallError, match=r"belongs to another base. Choose another --out.$"):
-        mlp_study(other, studied[1], steps=5)
+    save_weights(model, run.directory)
+    return run
+
+
+def test_variants_of_another_base_are_refused_and_the_directory_to_delete_is_named(
+    tmp_path, base, studied
+):
+    other = with_other_weights(Run(shutil.copytree(base.directory, tmp_path / "other")))
     began = shutil.copytree(studied[1], tmp_path / "began")
-    for name in (NO_MLP, FRESH_MLP):
-        (began / name / "findings" / "relearning.json").unlink()
-    with pytest.raises(CallError, match=r"fresh-mlp was started differently: .*start_weights"):
+    told = f"is of other weights than {other.directory} has. To make it anew, delete {began}.$"
+    with pytest.raises(CallError, match=told):
         mlp_study(other, began, steps=5)
+    for variant in VARIANTS:
+        (began / variant.name / "findings" / "relearning.json").unlink()
+    with pytest.raises(CallError, match=told):
+        mlp_study(other, began, steps=5)
+    shutil.rmtree(began)
+    assert mlp_study(other, began, steps=5).subject(BASE) != studied[0].subject(BASE)
+
+
+def test_one_variant_of_another_base_is_refused(tmp_path, base, studied):
+    other = with_other_weights(Run(shutil.copytree(base.directory, tmp_path / "other")))
+    settings = {"threads": None, "on_step": lambda _: None, "should_stop": lambda: False}
+    directory = studied[1] / FRESH_MLP
+    with pytest.raises(CallError, match=f"To train it anew, delete {directory}.$"):
+        train_variant(VARIANTS[1], other, directory, loss=1.0, steps=5, **settings)
+
+
+def test_a_study_is_left_to_be_made_if_its_base_has_other_weights_or_none(tmp_path, base, studied):
+    there = Run(shutil.copytree(base.directory, tmp_path / STUDIED))
+    shutil.copytree(studied[1], tmp_path / MLP_STUDY)
+    assert stages_left(MLP_STUDY, tmp_path) == ()
+    with_other_weights(there)
+    assert stages_left(MLP_STUDY, tmp_path) == ("exam",)
+    shutil.rmtree(tmp_path / MLP_STUDY / FRESH_MLP)
+    assert stages_left(MLP_STUDY, tmp_path) == (FRESH_MLP, "exam")
+    shutil.rmtree(there.directory)
+    assert stages_left(MLP_STUDY, tmp_path) == (STUDIED, FRESH_MLP, "exam")
 
 
 def test_a_loss_that_is_never_reached_is_said_so(tmp_path, base):
@@ -278,12 +308,21 @@ def test_a_base_that_was_trained_for_longer_is_compared_at_the_same_step_as_well
 def test_where_a_control_does_as_well_nothing_is_claimed():
     said = overall(subjects(untrained_attention=subject("c", 0.011, (100, 100, 99))))
     assert "too, so this says nothing about the trained attention" in said
-    assert "So all that a fresh MLP needs" not in said
+    assert "So what a fresh MLP needs" not in said
 
 
 def test_where_the_model_without_an_mlp_does_as_well_it_is_not_called_needed():
     said = overall(subjects(no_mlp=subject("n", 0.011, (100, 100, 99))))
     assert "ends at 1.1 times the base's held-out loss: it does all that the base does." in said
+
+
+def test_the_curves_are_said_to_be_means_over_as_many_steps_as_they_are(studied):
+    """Also of a base that was trained for longer, and has more points."""
+    known = studied[0]
+    longer = subject(BASE, 0.01, (100, 100, 99), curve=(2.0, 0.4, 0.3, 0.25, 0.1, 0.01))
+    variant = subject(FRESH_MLP, 0.012, (100, 100, 99), curve=(0.2, 0.1))
+    drawn = relearning(msgspec.structs.replace(known, subjects=[longer, variant]))
+    assert drawn.subtitle.startswith("Means over 100 steps each, teacher-forced")
 
 
 def test_the_page_and_the_figures_show_every_model(studied):
@@ -299,4 +338,5 @@ def test_the_page_and_the_figures_show_every_model(studied):
         drawn = figure.svg()
         assert all(found.about in drawn for found in study.subjects)
         assert "Infinity" not in drawn
+    assert relearning(study).subtitle.startswith("Means over 1 step each, teacher-forced")
     assert len(abilities(study).csv().splitlines()) == 1 + sum(len(s.right) for s in study.subjects)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
+from threading import Thread
+from typing import NoReturn
 
 import pytest
-from waiting import wait_for
+from waiting import PATIENCE, wait_for
 
 from carryscope.errors import CallError
 from carryscope.reproduction import pool
@@ -75,6 +79,38 @@ def test_a_call_that_fails_is_made_twice_and_its_reason_told_in_a_line(tmp_path:
     assert outcome.failed[0].startswith("CalledProcessError: ")
     assert outcome.failed[0].endswith("returned non-zero exit status 3.")
     assert outcome.done == {1: b"done\n"}
+
+
+def ends(call: Callable[[], object]) -> bool:
+    """Whether a call comes to its end."""
+    thread = Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(PATIENCE / 4)
+    return not thread.is_alive()
+
+
+def no_memory(*_: object) -> NoReturn:
+    raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+
+def test_a_worker_that_cannot_be_started_leaves_its_place_to_another(monkeypatch) -> None:
+    executor = LocalProcesses(1, 1)
+    with monkeypatch.context() as without_memory:
+        without_memory.setattr(pool.ProcessPoolExecutor, "_spawn_process", no_memory)
+        with pytest.raises(OSError, match="Cannot allocate memory"):
+            executor.submit(os.getpid)
+    made: list[bytes] = []
+    assert ends(lambda: made.append(executor.submit(shell("echo done")).result()))
+    assert made == [b"done\n"]
+    assert ends(executor.shutdown)
+
+
+def test_nobody_waits_for_a_worker_that_was_killed_and_cannot_be_replaced(monkeypatch) -> None:
+    executor = LocalProcesses(1, 1)
+    future = executor.submit(shell("kill -9 $PPID; sleep 9"))
+    monkeypatch.setattr(LocalProcesses, "_process", no_memory)
+    assert isinstance(future.exception(), BrokenProcessPool)
+    assert ends(executor.shutdown)
 
 
 def test_a_worker_has_as_many_threads_as_it_is_given_and_ignores_ctrl_c() -> None:

@@ -11,10 +11,12 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
+import torch
 from waiting import PATIENCE, wait_for
 
 from carryscope.cli.main import run as command
 from carryscope.errors import CallError
+from carryscope.model.files import CONFIG_FILE, write_tensors
 from carryscope.reproduction.claims.claims import Verdict, load_claims
 from carryscope.reproduction.claims.page import CLAIMS_PAGE, claims_markdown
 from carryscope.reproduction.kept import Results
@@ -26,6 +28,7 @@ from carryscope.reproduction.plan import (
     QUICK,
     STUDIED,
     Planned,
+    check_recipes,
     chosen,
     plan,
     recipe,
@@ -34,9 +37,11 @@ from carryscope.reproduction.pool import Outcome
 from carryscope.reproduction.reproduce import Chain, minutes_together, progress, queue
 from carryscope.reproduction.results import machine, runs_of, write_results
 from carryscope.runs import SHIPPED
+from carryscope.storage import write_bytes, write_json
+from carryscope.training.checkpoint import CHECKPOINT_FILE
+from carryscope.training.config import RunConfig
 from carryscope.training.longer import begins_with
-from carryscope.training.loop import train
-from carryscope.training.presets import PRESETS, run_config
+from carryscope.training.presets import PRESETS
 
 
 def test_every_model_is_a_recipe() -> None:
@@ -61,12 +66,74 @@ def test_a_quick_recipe_differs_in_its_steps_alone() -> None:
     assert quick.training.steps == whole.training.steps // QUICK
 
 
+def begun(config: RunConfig, directory: Path, step: int | None = None) -> None:
+    """A run that was begun, and stopped at a step."""
+    write_json(directory / CONFIG_FILE, config)
+    if step is not None:
+        write_tensors(directory / CHECKPOINT_FILE, {"w": torch.zeros(1)}, {"step": str(step)})
+
+
 def test_the_plan_counts_what_is_left(tmp_path: Path) -> None:
     shutil.copytree(SHIPPED, tmp_path / "paper-5")
+    begun(recipe("paper-5", quick=False), tmp_path / "paper-5")
     done, fresh = plan(["paper-5", "paper-10"], tmp_path, quick=False, threads=1)
     assert done.left == ("exam", "report")
     assert fresh.left == ("train", "dissect", "risk", "faithful", "exam", "report")
     assert 0 < done.minutes < 1 < fresh.minutes
+
+
+@pytest.mark.parametrize(
+    ("asked", "there", "config", "different"),
+    [
+        ("paper-5", "paper-5", recipe("paper-5", quick=True), "training.steps is 500, asked for 5"),
+        ("paper-10", "paper-5", recipe("paper-5", quick=True), "training.steps is 500, asked for"),
+        ("paper-5-heads-2", "paper-5-heads-2", recipe("paper-5", quick=False), "model.heads is 3"),
+        (MLP_STUDY, f"{MLP_STUDY}/no-mlp", recipe("paper-5", quick=True), "training.steps is 500"),
+    ],
+    ids=["quick", "not asked for, but in the results", "heads", "variant"],
+)
+def test_a_run_by_another_recipe_is_refused_and_does_not_pass_for_done(
+    asked: str, there: str, config: RunConfig, different: str, tmp_path: Path
+) -> None:
+    begun(config, tmp_path / there)
+    delete = tmp_path / there.split("/", maxsplit=1)[0]
+    told = f"was started differently: {different}.*Choose another --runs, or delete {delete}.$"
+    with pytest.raises(CallError, match=told):
+        plan([asked], tmp_path, quick=False)
+
+
+def test_a_quick_run_is_gone_on_with_by_a_quick_reproduction(tmp_path: Path) -> None:
+    for name in MODELS:
+        begun(recipe(name, quick=True), tmp_path / name)
+    check_recipes(tmp_path, quick=True)
+
+
+@pytest.fixture
+def a_minute_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that minutes of training are steps."""
+    monkeypatch.setattr("carryscope.reproduction.plan._step_seconds", lambda _: 60.0)
+
+
+@pytest.mark.usefixtures("a_minute_a_step")
+def test_a_training_takes_the_minutes_of_the_steps_that_are_left(tmp_path: Path) -> None:
+    (whole,) = plan([STUDIED], tmp_path, quick=False)
+    assert 28_125 < whole.minutes < 28_127
+    _, handed = plan([BEGINNING, STUDIED], tmp_path, quick=False)
+    assert round(whole.minutes - handed.minutes) == 5_000
+    begun(recipe(STUDIED, quick=False), tmp_path / STUDIED, step=28_000)
+    (rest,) = plan([STUDIED], tmp_path, quick=False)
+    assert round(whole.minutes - rest.minutes) == 28_000
+    _, kept = plan([BEGINNING, STUDIED], tmp_path, quick=False)
+    assert kept == rest, "it has steps of its own"
+
+
+@pytest.mark.usefixtures("a_minute_a_step")
+def test_the_study_tells_of_its_base_unless_that_has_a_row_of_its_own(tmp_path: Path) -> None:
+    variants = tuple(variant.name for variant in VARIANTS)
+    (alone,) = plan([MLP_STUDY], tmp_path, quick=False)
+    assert alone == Planned(MLP_STUDY, (STUDIED, *variants, "exam"), 53_125.0)
+    _, beside = plan([STUDIED, MLP_STUDY], tmp_path, quick=False)
+    assert beside == Planned(MLP_STUDY, (*variants, "exam"), 25_000.0)
 
 
 def test_the_study_of_the_mlp_comes_after_its_base_and_what_is_long_comes_first() -> None:
@@ -102,6 +169,22 @@ def test_progress_tells_of_each_model_of_a_chain(tmp_path: Path) -> None:
     assert reached.failed == {"paper-10": "no room"}
     whole = progress(tmp_path, [chain], Outcome(done={chain: None}))
     assert list(whole.done) == list(chain)
+
+
+def test_what_comes_after_a_model_that_failed_is_told_as_not_begun(tmp_path: Path) -> None:
+    chain = (BEGINNING, STUDIED, MLP_STUDY)
+    reached = progress(tmp_path, [chain], Outcome(failed={chain: "no room"}))
+    assert (reached.done, reached.running) == ({}, {})
+    assert reached.failed == {BEGINNING: "no room"}
+    needs = f"it needs {BEGINNING}"
+    assert reached.not_begun == {STUDIED: needs, MLP_STUDY: needs}
+
+
+def test_a_study_whose_base_is_being_trained_says_so(tmp_path: Path) -> None:
+    begun(recipe(STUDIED, quick=False), tmp_path / STUDIED)
+    outcome = Outcome[Chain, None](running={Future(): (MLP_STUDY,)})
+    reached = progress(tmp_path, [(MLP_STUDY,)], outcome)
+    assert reached.running == {MLP_STUDY: f"({STUDIED}) training, step 0"}
 
 
 def test_the_plan_takes_as_long_as_the_one_who_is_busy_longest() -> None:
@@ -183,19 +266,32 @@ def test_a_wrong_call_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) ->
     assert "only must name some of paper-5" in capsys.readouterr().err
 
 
+def test_a_run_by_another_recipe_is_told_in_one_line_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun(recipe("paper-5", quick=True), tmp_path / "paper-5")
+    call = ["reproduce", "--only", "paper-5", "--runs", str(tmp_path)]
+    assert command([*call, "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"carryscope: The run at {tmp_path / 'paper-5'} was started differently")
+    assert told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("a_minute_a_step")
 def test_a_model_that_fails_is_told_and_the_results_are_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train(run_config("tiny", {"steps": 2}), tmp_path / "paper-5")
-    call = ["reproduce", "--only", "paper-5", "--runs", str(tmp_path)]
+    write_bytes(tmp_path / "paper-5" / "notes.txt", b"")
+    call = ["reproduce", "--only", f"paper-5,{STUDIED},{MLP_STUDY}", "--runs", str(tmp_path)]
     assert command([*call, "--out", str(tmp_path / "out")]) == 1
     told = capsys.readouterr()
-    assert "report" in told.err.splitlines()[2], "what is left of it, in the plan"
-    last = told.err.splitlines()[-1]
-    assert last.startswith("carryscope: 1 of 1 models failed; paper-5: The run at ")
-    assert "was started differently" in last
+    lines = told.err.splitlines()
+    assert "train, dissect" in lines[2], "what is left of it, in the plan"
+    assert f"{MLP_STUDY}: not begun: it needs paper-5" in lines
+    begin = "carryscope: 1 of 3 models failed, 2 not begun; paper-5: "
+    assert lines[-1].startswith(f"{begin}{tmp_path / 'paper-5'} holds no run, but it is not empty")
     assert told.out.endswith(f"{tmp_path / 'out' / 'claims.md'}\n")
-    assert not (tmp_path / "out" / "paper-5").exists(), "it adds other numbers"
 
 
 @pytest.mark.slow

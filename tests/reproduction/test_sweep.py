@@ -106,6 +106,21 @@ def test_a_sweep_that_is_asked_to_stop_says_what_is_kept(tmp_path: Path) -> None
     assert not (tmp_path / "seed-1").exists()
 
 
+def test_a_sweep_that_is_killed_before_its_pages_are_written_leaves_no_record(
+    alone: tuple[Path, Sweep], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = tmp_path / "copy"
+    shutil.copytree(alone[0], where, ignore=shutil.ignore_patterns("sweep.*"))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("carryscope.reproduction.sweep.sweep.write_pages", killed)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(RECIPE, [0, 1], where, workers=1, threads=1)
+    assert not (where / "sweep.json").exists()
+
+
 def test_another_recipe_in_the_same_directory_is_refused(alone: tuple[Path, Sweep]) -> None:
     directory, _ = alone
     other = run_config("tiny", {"digits": 1, "d_model": 12, "steps": 21})

@@ -20,8 +20,6 @@ from carryscope.cli.console import (
 from carryscope.errors import WorkError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from carryscope.reproduction.plan import Planned
     from carryscope.reproduction.side_by_side import Progress
 
@@ -41,7 +39,8 @@ def reproduce(
     Trains every model of the paper by its own recipe, dissects it, measures its risk, compares
     it with the paper's algorithm and writes its report; makes the study of the MLP that the paper
     asks for; then writes the page of claims. Models are worked on side by side, one on each core.
-    What is there already is not made again, so it can be stopped at any time and started again.
+    What is there already is not made again, so it can be stopped at any time and started again;
+    a run that was trained by another recipe is refused.
     First it says what is left to do and about how long that will take.
 
     Parameters
@@ -73,16 +72,18 @@ def reproduce(
     names, (count, each) = chosen(only), shared_out(workers, threads)
     planned = plan(names, runs, quick=quick, threads=each)
     log.print(_plan_table(planned, count))
-    failed = _with_progress(planned, runs, quick=quick, workers=count, threads=each)
+    reached = _with_progress(planned, runs, quick=quick, workers=count, threads=each)
     judged = write_results(runs, out, quick=quick)
     if json:
         print_json(claims_result(judged))
     else:
         print_plain(f"{claims_result(judged).sentence}\n")
         print_plain(out / "claims.md")
-    if failed:
-        name, reason = next(iter(failed.items()))
-        raise WorkError(f"{len(failed)} of {len(planned)} models failed; {name}: {reason}")
+    if reached.failed:
+        name, reason = next(iter(reached.failed.items()))
+        others = f", {len(reached.not_begun)} not begun" if reached.not_begun else ""
+        failed = len(reached.failed)
+        raise WorkError(f"{failed} of {len(planned)} models failed{others}; {name}: {reason}")
 
 
 def _plan_table(planned: list[Planned], workers: int) -> Table:
@@ -101,14 +102,15 @@ def _plan_table(planned: list[Planned], workers: int) -> Table:
 
 def _with_progress(
     planned: list[Planned], runs: Path, *, quick: bool, workers: int, threads: int
-) -> Mapping[str, str]:
-    """Do what is left, with a bar; what failed, and why."""
+) -> Progress[str, None]:
+    """Do what is left, with a bar; what came of each model."""
     from carryscope.reproduction.reproduce import reproduce as make
+    from carryscope.reproduction.side_by_side import Progress
     from carryscope.training.loop import Stopped
 
     left = [one for one in planned if one.left]
     if not left:
-        return {}
+        return Progress(0, {}, {}, {})
     with stop_on_signal() as stopped, WorkProgress("reproduce", len(left)) as bar:
 
         def on_progress(reached: Progress[str, None]) -> bool:
@@ -116,7 +118,10 @@ def _with_progress(
                 bar.tell(name, "done")
             for name, why in reached.failed.items():
                 bar.tell(name, f"failed: {why}")
-            bar.show(len(reached.done) + len(reached.failed), reached.running)
+            for name, why in reached.not_begun.items():
+                bar.tell(name, f"not begun: {why}")
+            over = len(reached.done) + len(reached.failed) + len(reached.not_begun)
+            bar.show(over, reached.running)
             return stopped()
 
         try:

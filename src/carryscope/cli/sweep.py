@@ -62,7 +62,7 @@ def sweep(
     preset
         The recipe (see `carryscope presets`). Any field of it can be changed, as in `train`.
     workers
-        Local processes, each at one seed. Default: one for each core.
+        Local processes, each at one seed. Default: one for each core. Not with --cluster.
     threads
         Processor threads of each worker. Default: the cores shared out among the workers; on a
         cluster 1. With another number sums are rounded differently.
@@ -115,8 +115,8 @@ def parse_seeds(text: str) -> list[int]:
         first, last = int(named[1]), int(named[2] or named[1])
         if last < first:
             raise CallError(f"seeds must go upwards, as in {last}..{first}. Got '{text}'.")
-        if last - first >= MOST_SEEDS:
-            raise CallError(f"seeds must be at most {MOST_SEEDS:,}. Got '{text}'.")
+        if len(seeds) + last - first >= MOST_SEEDS:
+            raise CallError(f"seeds must be at most {MOST_SEEDS:,} in all. Got '{text}'.")
         seeds += range(first, last + 1)
     return list(dict.fromkeys(seeds))
 

@@ -146,39 +146,53 @@ def at_work(workers: int, threads: int, cluster: str | None) -> Iterator[Crew]:
 class LocalProcesses(Executor):
     """Processes, each an executor of its own: one that is killed takes nobody's work but its own.
 
-    A process that was killed is replaced.
+    A process that was killed, or could not be started, is replaced when there is work for it.
     """
 
     def __init__(self, workers: int, threads: int) -> None:
         self._threads = threads
-        self._idle: SimpleQueue[ProcessPoolExecutor] = SimpleQueue()
+        self._idle: SimpleQueue[ProcessPoolExecutor | None] = SimpleQueue()
+        """A place for each worker that has nothing to do; None where its process is to be made."""
         self._workers = workers
         for _ in range(workers):
-            self._idle.put(self._process())
+            self._idle.put(None)
 
     def _process(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(1, get_context("spawn"), _start, (self._threads,))
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Hand a call to a process that has nothing to do; wait for one if there is none."""
-        process = self._idle.get()
+        place = self._idle.get()
         try:
-            future = process.submit(fn, *args, **kwargs)
-        except BrokenProcessPool:  # it was killed while it had nothing to do
-            process = self._process()
-            future = process.submit(fn, *args, **kwargs)
+            process, future = self._handed(place, partial(fn, *args, **kwargs))
+        except BaseException:
+            # Its process may have kept the call, and would make it before the next one.
+            self._idle.put(None)
+            raise
         future.add_done_callback(partial(self._back, process))
         return future
 
-    def _back(self, process: ProcessPoolExecutor, future: Future[Any]) -> None:
-        if not future.cancelled() and isinstance(future.exception(), BrokenProcessPool):
+    def _handed(
+        self, place: ProcessPoolExecutor | None, call: Callable[[], T]
+    ) -> tuple[ProcessPoolExecutor, Future[T]]:
+        """The process that has the call now, and what will come of it."""
+        process = place or self._process()
+        try:
+            return process, process.submit(call)
+        except BrokenProcessPool:  # it was killed while it had nothing to do
             process = self._process()
-        self._idle.put(process)
+            return process, process.submit(call)
+
+    def _back(self, process: ProcessPoolExecutor, future: Future[Any]) -> None:
+        killed = not future.cancelled() and isinstance(future.exception(), BrokenProcessPool)
+        self._idle.put(None if killed else process)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let the processes end; with `wait`, once they have done what they are at."""
         for _ in range(self._workers):
-            self._idle.get().shutdown(wait, cancel_futures=cancel_futures)
+            process = self._idle.get()
+            if process is not None:
+                process.shutdown(wait, cancel_futures=cancel_futures)
         self._workers = 0
 
 

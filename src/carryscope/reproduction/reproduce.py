@@ -7,13 +7,15 @@ killed anywhere, and goes on from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from carryscope.errors import CallError, WorkError
 from carryscope.reproduction.exam import examine
 from carryscope.reproduction.mlp.study import mlp_study
-from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.reproduction.plan import (
+    ASKING,
     BEGINNING,
     MLP_STUDY,
     MLP_STUDY_STEPS,
@@ -42,8 +44,8 @@ def reproduce(
     workers: int,
     threads: int,
     on_progress: Callable[[Progress[str, None]], bool | None] = lambda _: None,
-) -> Mapping[str, str]:
-    """Do what is left of a plan, what takes longest first; which models failed, and why.
+) -> Progress[str, None]:
+    """Do what is left of a plan, what takes longest first; what came of each model.
 
     `on_progress` hears about every second how far things are, and may stop it by returning True.
     """
@@ -61,7 +63,7 @@ def reproduce(
             progress=partial(progress, runs, list(calls)),
             on_progress=on_progress,
         )
-    return progress(runs, list(calls), outcome).failed
+    return progress(runs, list(calls), outcome)
 
 
 def queue(planned: Sequence[Planned]) -> list[Chain]:
@@ -70,11 +72,19 @@ def queue(planned: Sequence[Planned]) -> list[Chain]:
     The study of the MLP comes after its base, and the base after the model it begins with.
     """
     minutes = {one.name: one.minutes for one in planned if one.left}
-    begins = handed_on({one.name: one.left for one in planned})
-    wanted = [BEGINNING] * begins + [STUDIED, MLP_STUDY]
-    linked = [name for name in wanted if name in minutes] if STUDIED in minutes else []
-    chains = [tuple(linked)] * bool(linked) + [(name,) for name in minutes if name not in linked]
-    return sorted(chains, key=lambda chain: -sum(minutes[name] for name in chain))
+    linked = _linked({one.name: one.left for one in planned if one.left})
+    chains = [linked] if linked else []
+    chains += [(name,) for name in minutes if name not in linked]
+    return sorted(chains, key=lambda chain: sum(minutes[name] for name in chain), reverse=True)
+
+
+def _linked(left: Mapping[str, Sequence[str]]) -> Chain:
+    """The studied model, what it begins with and what needs it; nothing if it is done."""
+    if STUDIED not in left:
+        return ()
+    before = (BEGINNING,) if handed_on(left) else ()
+    after = (MLP_STUDY,) if MLP_STUDY in left else ()
+    return (*before, STUDIED, *after)
 
 
 def minutes_together(planned: Sequence[Planned], workers: int) -> float:
@@ -91,26 +101,37 @@ def progress(
     runs: Path, chains: Sequence[Chain], outcome: Outcome[Chain, None]
 ) -> Progress[str, None]:
     """How far the models are, by what stands in their directories."""
-    left = {chain: [n for n in chain if stages_left(n, runs)] for chain in chains}
-    done = [n for c in chains for n in c if c in outcome.done or n not in left[c]]
-    # A chain can fail with nothing left to make: when what is there was started differently.
-    at = {chain: (left[chain] or chain)[0] for chain in chains}
-    failed = {at[chain]: reason for chain, reason in outcome.failed.items()}
-    return Progress(
-        sum(map(len, chains)),
-        {name: None for name in done if name not in failed},
-        failed,
-        {at[chain]: _stage(runs, at[chain]) for chain in outcome.running.values()},
-    )
+    done: list[str] = []
+    failed: dict[str, str] = {}
+    not_begun: dict[str, str] = {}
+    running: dict[str, str] = {}
+    for chain in chains:
+        left = [] if chain in outcome.done else _left(chain, runs)
+        done += [name for name in chain if name not in left]
+        if chain in outcome.failed:
+            failed[left[0]] = outcome.failed[chain]
+            not_begun |= dict.fromkeys(left[1:], f"it needs {left[0]}")
+        elif chain in outcome.running.values():
+            running[left[0]] = _stage(runs, left[0])
+    of = sum(len(chain) for chain in chains)
+    return Progress(of, dict.fromkeys(done), failed, running, not_begun)
+
+
+def _left(chain: Chain, runs: Path) -> list[str]:
+    """The models of a chain that are still to be made, first the one that it is at."""
+    # Of a chain that is not over, the last model is, even if all its files are there.
+    return [name for name in chain if stages_left(name, runs)] or [chain[-1]]
 
 
 def _stage(runs: Path, name: str) -> str:
-    """What a model is at; of the study, the variant that is being trained."""
+    """What a model is at; of the study, the model that is being trained."""
     if name != MLP_STUDY:
         return stage(runs / name)
-    first = stages_left(MLP_STUDY, runs)[:1]
-    training = [variant.name for variant in VARIANTS if variant.name in first]
-    return f"({training[0]}) {stage(runs / MLP_STUDY / training[0])}" if training else "asking"
+    trained = next(iter(stages_left(MLP_STUDY, runs)), ASKING)
+    if trained == ASKING:
+        return "asking"
+    run = runs / STUDIED if trained == STUDIED else runs / MLP_STUDY / trained
+    return f"({trained}) {stage(run)}"
 
 
 def _go_through(chain: Chain, runs: Path, quick: bool, threads: int, stop: Path) -> None:
@@ -129,9 +150,14 @@ def _go_through(chain: Chain, runs: Path, quick: bool, threads: int, stop: Path)
 
 def _train_beginning(runs: Path, quick: bool, threads: int, sign: Sign) -> None:
     """Train the model whose steps are the first of the studied one's, and hand them on."""
-    longer = partial(hand_on, runs / BEGINNING, recipe(STUDIED, quick=quick), runs / STUDIED)
+
+    def hand_over() -> None:
+        # What is wrong with the studied run is told when its turn comes: it costs no other model.
+        with suppress(CallError, WorkError):
+            hand_on(runs / BEGINNING, recipe(STUDIED, quick=quick), runs / STUDIED)
+
     shorter = recipe(BEGINNING, quick=quick)
-    trained(shorter, runs / BEGINNING, threads=threads, sign=sign, on_last_step=longer)
+    trained(shorter, runs / BEGINNING, threads=threads, sign=sign, on_last_step=hand_over)
 
 
 def _study_mlp(runs: Path, quick: bool, threads: int, sign: Sign) -> None:

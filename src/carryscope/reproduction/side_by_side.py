@@ -7,7 +7,7 @@ second how far they are; stopped, it leaves a sign at which the workers save wha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -31,6 +31,8 @@ class Progress(Generic[R, T]):
     failed: Mapping[R, str]
     running: Mapping[R, str]
     """What each run is at that is being worked on."""
+    not_begun: Mapping[R, str] = field(default_factory=dict)
+    """Why runs were not begun, where another failed that has to come first."""
 
 
 def stop_sign(directory: Path) -> Path:

@@ -19,6 +19,7 @@ from carryscope.model.files import (
     WEIGHTS_FILE,
     check_free,
     check_version,
+    read_tensors,
     save_weights,
 )
 from carryscope.model.prediction import predict
@@ -108,6 +109,12 @@ def _begin(trainer: Trainer, config: RunConfig, directory: Path, start_from: Pat
 def is_finished(directory: Path) -> bool:
     """Whether the training stage of a run has left all its results."""
     return (directory / WEIGHTS_FILE).exists() and (directory / FINDING_FILE).exists()
+
+
+def steps_made(directory: Path) -> int:
+    """The step from which a training that was stopped goes on; 0 without a checkpoint."""
+    path = directory / CHECKPOINT_FILE
+    return int(read_tensors(path)[1].get("step", 0)) if path.exists() else 0
 
 
 def claim(config: RunConfig, directory: Path) -> None:

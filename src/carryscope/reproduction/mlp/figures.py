@@ -100,6 +100,7 @@ def relearning(study: MlpStudy) -> Figure:
         for subject in shown
         for point in subject.curve
     ]
+    apart = max(subject.curve[0].step for subject in shown)
     losses = [record["value"] for record in records]
     names = [subject.about for subject in shown]
     colours = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
@@ -118,6 +119,6 @@ def relearning(study: MlpStudy) -> Figure:
         "How fast a part is learnt again",
         "A line chart: the training loss of each model over its steps. "
         f"{' '.join(study.statements)}",
-        "Means over a fortieth of the steps each, teacher-forced, on the recipe's own questions, "
-        "which are of the same kind at the same step for all.",
+        f"Means over {apart:,} step{'s' * (apart != 1)} each, teacher-forced, on the recipe's own "
+        "questions, which are of the same kind at the same step for all.",
     )

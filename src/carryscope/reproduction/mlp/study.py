@@ -28,6 +28,7 @@ from carryscope.reproduction.mlp.variants import (
     VARIANTS,
     Variant,
     check_base,
+    check_variants,
     train_variant,
 )
 from carryscope.runs import Run
@@ -67,6 +68,7 @@ def mlp_study(
     that was stopped is gone on with. `on_progress` hears every step, with the variant's name.
     """
     check_base(base)
+    check_variants(base, directory)
     recipe = base.config.training
     assert recipe is not None
     apart = max(1, (steps or recipe.steps) // CURVE_POINTS)

@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 
 from carryscope.errors import CallError
-from carryscope.model.files import weights_hash
+from carryscope.model.files import CONFIG_FILE, weights_hash
 from carryscope.reproduction.mlp.finding import (
     AS_GOOD,
     FRESH_ATTENTION,
@@ -114,6 +114,27 @@ def check_base(base: Run) -> None:
         raise CallError(f"The model at {base.directory} has no MLP to study.")
 
 
+def check_variants(base: Run, directory: Path) -> None:
+    """Refuse to go on with a study whose variants were made from another base."""
+    weights = weights_hash(base.model())
+    for variant in VARIANTS:
+        if _base_of(directory / variant.name) not in (None, weights):
+            raise CallError(
+                f"The study at {directory} is of other weights than {base.directory} has. "
+                f"To make it anew, delete {directory}."
+            )
+
+
+def _base_of(directory: Path) -> str | None:
+    """The hash of the weights that a variant was made from or for; None if it is not known."""
+    if (directory / RELEARNING_FILE).exists():
+        return read_json(directory / RELEARNING_FILE, _Relearning).base_sha256
+    if (directory / CONFIG_FILE).exists():
+        training = read_json(directory / CONFIG_FILE, RunConfig).training
+        return training.start_weights or None if training else None
+    return None
+
+
 def train_variant(
     variant: Variant,
     base: Run,
@@ -132,7 +153,9 @@ def train_variant(
     if path.exists():
         known = read_json(path, _Relearning)
     if known.base_sha256 != weights:
-        raise CallError(f"The run at {directory} belongs to another base. Choose another --out.")
+        raise CallError(
+            f"The run at {directory} belongs to another base. To train it anew, delete {directory}."
+        )
 
     def go_on(until_loss: float | None) -> int | None:
         """Train on; the steps made when the loss was reached."""

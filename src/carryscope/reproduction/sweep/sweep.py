@@ -48,7 +48,7 @@ def sweep(
     about every second how far things are, and may stop the sweep by returning True.
     """
     _check(recipe, seeds, directory)
-    count, each = shared_out(workers, threads) if cluster is None else (0, threads or 1)
+    count, each = _crew(workers, threads, cluster)
     runs = {seed: seed_directory(directory, seed) for seed in seeds}
     calls = {
         seed: partial(study_seed, with_seed(recipe, seed), run, each, stop_sign(directory))
@@ -66,8 +66,9 @@ def sweep(
             on_progress=on_progress,
         )
         found = _gathered(recipe, seeds, outcome)
-        write_json(directory / SWEEP_FILE, found)
+        # The record comes last: where it is found, its pages are.
         write_pages(found, directory)
+        write_json(directory / SWEEP_FILE, found)
     return found
 
 
@@ -76,6 +77,17 @@ def _progress(
 ) -> Progress[int, SeedFinding]:
     running = {seed: stage(runs[seed]) for seed in outcome.running.values()}
     return Progress(len(runs), outcome.done, outcome.failed, running)
+
+
+def _crew(workers: int | None, threads: int | None, cluster: str | None) -> tuple[int, int]:
+    """How many local workers, and how many threads each worker has, here or on the cluster."""
+    if cluster is None:
+        return shared_out(workers, threads)
+    if workers is not None:
+        raise CallError("workers are local, and a cluster has its own: leave out --workers.")
+    if threads is not None and threads < 1:
+        raise CallError(f"threads must be at least 1. Got {threads}.")
+    return 0, threads or 1
 
 
 def _check(recipe: RunConfig, seeds: Sequence[int], directory: Path) -> None:
