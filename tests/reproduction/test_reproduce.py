@@ -18,7 +18,7 @@ from carryscope.cli.main import run as command
 from carryscope.errors import CallError
 from carryscope.model.files import CONFIG_FILE, write_tensors
 from carryscope.reproduction.claims.claims import Verdict, load_claims
-from carryscope.reproduction.claims.page import CLAIMS_PAGE, claims_markdown
+from carryscope.reproduction.claims.page import CLAIMS_PAGE, EARLIER, claims_markdown
 from carryscope.reproduction.kept import Results
 from carryscope.reproduction.mlp.variants import VARIANTS
 from carryscope.reproduction.plan import (
@@ -224,12 +224,14 @@ def test_the_claims_in_the_repo_follow_from_the_findings_in_the_repo() -> None:
     kept = Results(Path(__file__).parents[2] / "results")
     again = kept.judged_again()
     assert [one.claim for one in kept.claims.claims] == [one.claim for one in again]
+    earlier = Results(kept.directory / EARLIER).verdicts([*kept.sweeps.values()])
     for known, new in zip(kept.claims.claims, again, strict=True):
         if new.verdict is Verdict.UNMEASURED:
             # Losses step by step are not kept.
             assert new.reason.endswith("has no finding of training.")
         else:
-            assert new == known
+            assert msgspec.structs.replace(new, earlier=known.earlier) == known
+        assert known.earlier == earlier[known.claim.id]
     assert sum(one.verdict is Verdict.UNMEASURED for one in again) == 12
     assert (kept.directory / CLAIMS_PAGE).read_text() == claims_markdown(kept.claims)
 

@@ -40,8 +40,8 @@ def reproduce(
     it with the paper's algorithm and writes its report; makes the study of the MLP that the paper
     asks for; then writes the page of claims. Models are worked on side by side, one on each core.
     What is there already is not made again, so it can be stopped at any time and started again;
-    a run that was trained by another recipe is refused.
-    First it says what is left to do and about how long that will take.
+    a run that was trained by another recipe is refused, and so is a place where results would be
+    lost. First it says what is left to do and about how long that will take.
 
     Parameters
     ----------
@@ -65,20 +65,22 @@ def reproduce(
     from carryscope.reproduction.claims.page import claims_result
     from carryscope.reproduction.plan import chosen, plan
     from carryscope.reproduction.pool import shared_out
-    from carryscope.reproduction.results import write_results
+    from carryscope.reproduction.results import check_out, would_be_lost, write_results
 
     runs = runs / "quick" if quick else runs
     out = (runs / "results" if quick else Path("results")) if out is None else out
     names, (count, each) = chosen(only), shared_out(workers, threads)
+    check_out(names, runs, out)
     planned = plan(names, runs, quick=quick, threads=each)
     log.print(_plan_table(planned, count))
     reached = _with_progress(planned, runs, quick=quick, workers=count, threads=each)
-    judged = write_results(runs, out, quick=quick)
-    if json:
-        print_json(claims_result(judged))
-    else:
-        print_plain(f"{claims_result(judged).sentence}\n")
-        print_plain(out / "claims.md")
+    if not would_be_lost([], runs, out):
+        found = claims_result(write_results(runs, out, quick=quick))
+        if json:
+            print_json(found)
+        else:
+            print_plain(f"{found.sentence}\n")
+            print_plain(out / "claims.md")
     if reached.failed:
         name, reason = next(iter(reached.failed.items()))
         others = f", {len(reached.not_begun)} not begun" if reached.not_begun else ""

@@ -58,9 +58,9 @@ MLP_RECORD = f"{MLP_STUDY}.json"
 MLP_STUDY_STEPS = "paper-5"
 """The model whose steps the study's trainings have: as many as the paper's tables speak of."""
 
-SWEEPS = ("seeds", "paper-5-seeds")
-"""Where sweeps over seeds stand among the runs, of our recipe and of the paper's: those that were
-made are judged with them."""
+SWEEPS = ("seeds", "paper-5-seeds", "paper-5-long-seeds")
+"""Where sweeps over seeds stand among the runs, of our recipe and of the paper's, after its 5,000
+steps and gone on with: those that were made are judged with them."""
 
 STAGES = {
     "train": FINDING_FILE,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from carryscope.evidence import Mean, Share
+from carryscope.evidence import Share
 from carryscope.model.files import weights_hash
 from carryscope.model.prediction import answer, predict
 from carryscope.reproduction.exam import EXAM_SEED, exam, sit
@@ -38,6 +38,7 @@ from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.data import held_out_questions
 from carryscope.training.losses import StepRecord
 from carryscope.training.parts import part_of
+from carryscope.training.summary import held_out_mean
 from carryscope.version import __version__
 
 STUDY_FILE = "mlp_study.json"
@@ -118,7 +119,7 @@ def _measured(variant: Variant, run: Run, milestones: list[Milestone], apart: in
         seed=recipe.seed,
         steps=len(metrics),
         trained=sum(parameter.numel() for parameter in learning),
-        held_out_loss=Mean.measured(held_out.mean(axis=1).tolist()),
+        held_out_loss=held_out_mean(held_out),
         held_out_digit_loss=dict(zip(names, held_out.mean(axis=0).tolist(), strict=True)),
         uniform_right=Share.of_hits(answer(model, drawn, free_running=False).correct),
         right=sit(model, each=QUESTIONS).right,
