@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import Future
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 from waiting import PATIENCE, wait_for
