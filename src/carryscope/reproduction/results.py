@@ -105,7 +105,10 @@ def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
     judged = judge_claims(runs, mlp=study, sweeps=list(sweeps.values()))
     if (out / EARLIER).exists():
         earlier = Results(out / EARLIER).verdicts(list(sweeps.values()))
-        judged = [msgspec.structs.replace(j, earlier=earlier[j.claim.id]) for j in judged]
+        judged = [
+            msgspec.structs.replace(one, earlier=earlier[one.claim.id]) if one.claim.runs else one
+            for one in judged
+        ]
     shelves = {name: run.shelf() for name, run in runs.items()}
     note = QUICK_NOTE if quick else ""
     for name in MODELS:

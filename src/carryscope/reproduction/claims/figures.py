@@ -93,8 +93,8 @@ def write_figures(shelves: Mapping[str, Shelf], directory: Path, *, note: str = 
     parts = [
         "# The paper's figures beside ours",
         *filter(None, [note]),
-        "Drawn from the findings of each run. Heads are named by what they read, because their "
-        "numbers mean nothing between seeds. Every run's other figures: `carryscope report`.",
+        "Drawn from the findings of each run. The numbers of heads mean nothing between seeds, so "
+        "each caption tells what they read. `carryscope report` has all figures of a run.",
     ]
     for shown in SHOWN:
         pictures = [

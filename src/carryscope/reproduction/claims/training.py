@@ -270,7 +270,7 @@ def longer_takes_longer(claim: Claim, studies: Studies) -> list[Check]:
                     what=f"{longer.name} comes to a loss of {level:.3g} after {shorter.name}",
                     holds=early is not None and (late is None or late > early),
                     numbers=[
-                        step(f"{study.name} at", study, at)
+                        step(study.name, study, at)
                         for study, at in ((shorter, early), (longer, late))
                     ],
                 )
