@@ -17,6 +17,8 @@ from rich.console import Console
 from carryscope import load
 from carryscope.cli.main import run as carryscope
 from carryscope.model.files import weights_hash
+from carryscope.reproduction.claims.claims import Verdict
+from carryscope.reproduction.claims.page import EARLIER
 from carryscope.reproduction.kept import Results
 from carryscope.runs import SHIPPED
 from carryscope.storage import read_json
@@ -141,6 +143,24 @@ def test_what_is_said_of_the_reproduction_is_in_its_results():
     losses = {name: results.shelf(name).training.held_out_loss for name in results.models}
     for name, loss in losses.items():
         assert f"`{name}` {loss.estimate:.4f}" in README
+    single = next(one for one in results.claims.claims if one.claim.id == "loss-10").numbers[2]
+    assert f"the last 100 of `paper-10` {single.estimate:.0%} are as low" in README
+
+
+def test_what_is_said_of_the_earlier_reproduction_is_in_both_results():
+    results = Results(ROOT / "results")
+    both = [one for one in results.claims.claims if one.earlier not in (None, Verdict.UNMEASURED)]
+    other = [one for one in both if one.earlier != one.verdict]
+    assert f"of {len(both)} claims that can be judged in both" in README
+    assert f"by the same rules {len(other)} come out differently" in README
+    assert all("paper-5-long" in one.claim.runs for one in other)
+    long = Results(results.directory / EARLIER).shelf("paper-5-long")
+    assert f"and to a loss of {long.training.held_out_loss.estimate:.4f}" in README
+    reads, read_earlier = (
+        {head.offset for head in shelf.dissection.attention.heads if head.role}
+        for shelf in (results.shelf("paper-5-long"), long)
+    )
+    assert 2 in read_earlier - reads
 
 
 def test_what_is_said_to_be_proved_is_in_the_certificate():

@@ -300,8 +300,8 @@ def test_a_base_that_was_trained_for_longer_is_compared_at_the_same_step_as_well
     none = subject(NO_MLP, 0.5, (100, 70, 10), curve=(2.0, 1.8, 1.7, 1.6))
     said = overall(subjects(base=msgspec.structs.replace(longer, steps=600), no_mlp=none))
     assert (
-        "(after 400 steps its training loss is 1.600, and the base's, which went on to 600, "
-        "was 0.250)" in said
+        "has 6 times the base's training loss after 400 steps (1.600 against 0.250), and ends at "
+        "50 times the base's held-out loss, which is that after 600:" in said
     )
 
 

@@ -233,7 +233,7 @@ def test_the_claims_in_the_repo_follow_from_the_findings_in_the_repo() -> None:
         else:
             assert msgspec.structs.replace(new, earlier=known.earlier) == known
         assert known.earlier == (earlier[known.claim.id] if known.claim.runs else None)
-    assert sum(one.verdict is Verdict.UNMEASURED for one in again) == 12
+    assert sum(one.verdict is Verdict.UNMEASURED for one in again) == 13
     assert (kept.directory / CLAIMS_PAGE).read_text() == claims_markdown(kept.claims)
 
 

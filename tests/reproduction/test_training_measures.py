@@ -8,7 +8,7 @@ import pytest
 from reproduction.studies import altered, mean, shipped, verdict, verdicts
 
 from carryscope.evidence import Share
-from carryscope.reproduction.claims.reading import at_least, at_most
+from carryscope.reproduction.claims.numbers import at_least, at_most
 
 replace = msgspec.structs.replace
 

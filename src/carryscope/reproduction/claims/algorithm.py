@@ -16,14 +16,8 @@ from carryscope.evidence import Share
 from carryscope.reproduction.claims.attention import ROLES
 from carryscope.reproduction.claims.carries import wrong_at_depth
 from carryscope.reproduction.claims.claims import Check, Claim, Number
-from carryscope.reproduction.claims.reading import (
-    Studies,
-    Study,
-    count,
-    counted,
-    rate,
-    share,
-)
+from carryscope.reproduction.claims.numbers import count, counted, rate, share
+from carryscope.reproduction.claims.reading import Studies, Study
 from carryscope.task.strata import look_ahead_probabilities
 from carryscope.verification.algorithms import ALGORITHM_1
 from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS

@@ -20,7 +20,8 @@ from carryscope.dissection.attention import (
 from carryscope.evidence import Share
 from carryscope.reproduction.claims.claims import Check, Claim, Number
 from carryscope.reproduction.claims.heads import adds, rises
-from carryscope.reproduction.claims.reading import Studies, Study, count, rate, share
+from carryscope.reproduction.claims.numbers import count, rate, share
+from carryscope.reproduction.claims.reading import Studies, Study
 from carryscope.task.tokens import Format
 
 ROLES = ("own column", "one below", "two below")

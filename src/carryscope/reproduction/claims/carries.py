@@ -12,15 +12,8 @@ from carryscope.dissection.first_digits import Rule
 from carryscope.dissection.rows import PAPER_THRESHOLD
 from carryscope.evidence import Share
 from carryscope.reproduction.claims.claims import Check, Claim, Number
-from carryscope.reproduction.claims.reading import (
-    NotMeasured,
-    Studies,
-    Study,
-    count,
-    loss,
-    reproduce,
-    share,
-)
+from carryscope.reproduction.claims.numbers import count, loss, share
+from carryscope.reproduction.claims.reading import NotMeasured, Studies, Study, reproduce
 from carryscope.reproduction.exam import case_of
 from carryscope.task.columns import QuestionClass
 from carryscope.task.strata import LookAhead

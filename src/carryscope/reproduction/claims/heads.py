@@ -14,15 +14,8 @@ from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.dissection.rows import PAPER_THRESHOLD
 from carryscope.evidence import Mean, Share
 from carryscope.reproduction.claims.claims import Check, Claim, Number
-from carryscope.reproduction.claims.reading import (
-    Studies,
-    Study,
-    at_least,
-    count,
-    loss,
-    rate,
-    share,
-)
+from carryscope.reproduction.claims.numbers import at_least, count, loss, rate, share
+from carryscope.reproduction.claims.reading import Studies, Study
 from carryscope.task.columns import QuestionClass
 
 STANDS_OUT = 2

@@ -6,34 +6,19 @@ the recipe as much as to the model.
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from itertools import pairwise
 from statistics import stdev
 
 from carryscope.dissection.story import DigitStory, PairStory
 from carryscope.evidence import Mean
 from carryscope.reproduction.claims.claims import Check, Claim, Number
-from carryscope.reproduction.claims.reading import (
-    Studies,
-    Study,
-    counted,
-    loss,
-    noise_of,
-    share,
-    step,
-    steps,
-)
+from carryscope.reproduction.claims.numbers import loss, noise_of, share, step, steps
+from carryscope.reproduction.claims.reading import Studies, Study
 from carryscope.task.columns import QuestionClass, Task
-from carryscope.task.framework import task_shares
-from carryscope.training.summary import LAST_STEPS
 
 STAYS = 0.95
 """A curve stays below another if it is so at this share of the points that were kept: smoothed
 losses of the rare classes cross by noise alone."""
-
-HALF_A_PER_CENT = 0.005
-"""What a paper that prints whole per cents leaves open."""
 
 NEVER = float("inf")
 
@@ -45,14 +30,15 @@ def semi_independent(claim: Claim, studies: Studies) -> list[Check]:
     return [
         Check(
             what=f"{late.digit} is learnt more than {window} steps after {early.digit}",
-            holds=window < _when(late) - _when(early) < NEVER,
+            holds=window < when(late) - when(early) < NEVER,
             numbers=[step(d.digit, study, d.learnt_at) for d in (early, late)],
         )
-        for early, late in pairwise(sorted(study.story.digits, key=_when))
+        for early, late in pairwise(sorted(study.story.digits, key=when))
     ]
 
 
-def _when(story: DigitStory | PairStory) -> float:
+def when(story: DigitStory | PairStory) -> float:
+    """The step at which it was learnt."""
     return NEVER if story.learnt_at is None else float(story.learnt_at)
 
 
@@ -66,7 +52,7 @@ def highest_first(claim: Claim, studies: Studies) -> list[Check]:
     by_one = [
         Check(
             what=f"{first.digit} is learnt before {other.digit}",
-            holds=_when(first) < _when(other) < NEVER,
+            holds=when(first) < when(other) < NEVER,
             numbers=[step(d.digit, study, d.learnt_at) for d in (first, other)],
         )
         for other in others
@@ -93,12 +79,12 @@ def first_digits_learn_better(claim: Claim, studies: Studies) -> list[Check]:
     middle = [f"A{k}" for k in range(2, study.digits - 1)]
     checks = []
     for name in (f"A{study.digits}", f"A{study.digits - 1}"):
-        soonest = min(middle, key=lambda digit: _when(stories[digit]))
+        soonest = min(middle, key=lambda digit: when(stories[digit]))
         lowest = min(middle, key=lambda digit: means[digit].estimate)
         checks += [
             Check(
                 what=f"{name} is learnt before {' and '.join(reversed(middle))}",
-                holds=_when(stories[name]) < _when(stories[soonest]) < NEVER,
+                holds=when(stories[name]) < when(stories[soonest]) < NEVER,
                 numbers=[step(d, study, stories[d].learnt_at) for d in (name, soonest)],
             ),
             *(_settles_before(study, stories[name], stories[digit]) for digit in middle),
@@ -231,90 +217,3 @@ def _noise(study: Study, task: Task, place: int) -> float:
     losses = [record.task_loss[task.name][place] for record in study.last_steps]
     known = [value for value in losses if value is not None]
     return stdev(known) if len(known) > 1 else 0.0
-
-
-def task_order(claim: Claim, studies: Studies) -> list[Check]:
-    """In each digit BA is learnt before UC1, and UC1 before US9."""
-    (study,) = studies.of(claim)
-    pairs = {(pair.digit, pair.task): pair for pair in study.story.pairs}
-    checks = []
-    for k in range(1, study.digits):
-        for early, late in pairwise(["BA", "UC1", "US9"]):
-            first, then = pairs[f"A{k}", early], pairs[f"A{k}", late]
-            checks.append(
-                Check(
-                    what=f"at A{k} {early} is learnt before {late}",
-                    holds=_when(first) < _when(then) < NEVER,
-                    numbers=[step(pair.name, study, pair.learnt_at) for pair in (first, then)],
-                )
-            )
-    return checks
-
-
-def predictable_shares(claim: Claim, studies: Studies) -> list[Check]:
-    """BA is half of A3's questions and takes half of its loss away, US9 a twentieth of both."""
-    (study,) = studies.of(claim)
-    shares, taken = task_shares(study.digits), _taken_away(study, 3)
-    checks = []
-    for task, told in ((Task.BA, Fraction(1, 2)), (Task.US9, Fraction(1, 20))):
-        low, high = float(told) - HALF_A_PER_CENT, float(told) + HALF_A_PER_CENT
-        part = taken.get(task)
-        checks += [
-            Check(
-                what=f"{task.name} is {float(told):.0%} of the questions at A3, rounded",
-                holds=low <= shares[3, task] <= high,
-                numbers=[counted(f"questions with {task.name}", shares[3, task])],
-            ),
-            Check(
-                what=f"learning {task.name} takes away {float(told):.0%} of A3's loss, rounded",
-                holds=part is not None and part.low <= high and part.high >= low,
-                numbers=[
-                    Number(
-                        what=f"loss that went with {task.name}",
-                        run=study.name,
-                        kind="share",
-                        estimate=part.estimate if part else None,
-                        low=part.low if part else None,
-                        high=part.high if part else None,
-                        of=part.of if part else 0,
-                        of_what="steps",
-                    )
-                ],
-            ),
-        ]
-    return checks
-
-
-def _taken_away(study: Study, digit: int) -> dict[Task, Mean]:
-    """The part of a digit's loss that went with each task; nothing if it never fell.
-
-    From the last steps before the digit's discovery to the last of all. Tasks weigh as in
-    uniform questions, of which the framework speaks, whatever the training showed.
-    """
-    name = f"A{digit}"
-    place = study.layout.answer_names.index(name)
-    begin = next(story.discovery_from for story in study.story.digits if story.digit == name)
-    before = study.metrics[: (begin or 1) - 1][-LAST_STEPS:]
-    if len(before) < LAST_STEPS:
-        return {}
-    shares = task_shares(study.digits)
-    falls, spreads = {}, {}
-    for task in Task:
-        early, late = (
-            Mean.measured([x for r in records if (x := r.task_loss[task.name][place]) is not None])
-            for records in (before, study.last_steps)
-        )
-        weight = float(shares[digit, task])
-        falls[task] = weight * (early.estimate - late.estimate)
-        spreads[task] = weight * math.hypot(early.high - early.estimate, late.high - late.estimate)
-    fell = sum(falls.values()) > 0
-    return {task: _part(falls, spreads, task, len(before)) for task in Task} if fell else {}
-
-
-def _part(falls: dict[Task, float], spreads: dict[Task, float], task: Task, of: int) -> Mean:
-    """One fall as a part of all, with the interval that follows from theirs (delta method)."""
-    total = sum(falls.values())
-    part = falls[task] / total
-    others = math.hypot(*(spread for other, spread in spreads.items() if other != task))
-    reach = math.hypot((1 - part) * spreads[task], part * others) / total
-    return Mean(part, of, part - reach, part + reach)

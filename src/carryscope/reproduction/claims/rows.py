@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from carryscope.dissection.rows import NOISE, PAPER_THRESHOLD, RowEffect, RowsFinding
 from carryscope.evidence import Share
 from carryscope.reproduction.claims.claims import Check, Claim, Number
-from carryscope.reproduction.claims.reading import Studies, Study, count, loss, share
+from carryscope.reproduction.claims.numbers import count, loss, share
+from carryscope.reproduction.claims.reading import Studies, Study
 from carryscope.task.tokens import Format
 
 SIX_TIMES = 6

@@ -10,7 +10,8 @@ from typing import Literal
 
 from carryscope.evidence import Share
 from carryscope.reproduction.claims.claims import Check, Claim, Number
-from carryscope.reproduction.claims.reading import NotMeasured, Studies, reproduce, share
+from carryscope.reproduction.claims.numbers import share
+from carryscope.reproduction.claims.reading import NotMeasured, Studies, reproduce
 from carryscope.reproduction.mlp.finding import (
     AS_GOOD,
     BASE,

@@ -17,16 +17,8 @@ from carryscope.dissection.rows import PAPER_THRESHOLD
 from carryscope.dissection.story import LEARNT_LOSS
 from carryscope.evidence import Mean, Share
 from carryscope.reproduction.claims.claims import Check, Claim, Number
-from carryscope.reproduction.claims.reading import (
-    Studies,
-    Study,
-    at_least,
-    at_most,
-    loss,
-    noise_of,
-    share,
-    step,
-)
+from carryscope.reproduction.claims.numbers import at_least, at_most, loss, noise_of, share, step
+from carryscope.reproduction.claims.reading import Studies, Study
 from carryscope.reproduction.sweep.finding import Sweep
 from carryscope.task.columns import Task
 from carryscope.training.losses import StepRecord
