@@ -17,7 +17,7 @@ from carryscope.reproduction.claims.claims import (
     load_claims,
     verdict_of,
 )
-from carryscope.reproduction.claims.judging import MEASURES, judge, judge_claims
+from carryscope.reproduction.claims.judging import MEASURES, judge, study_of
 from carryscope.reproduction.claims.page import (
     claims_markdown,
     claims_result,
@@ -127,7 +127,7 @@ def test_a_run_of_another_recipe_is_labelled_as_such():
 
 
 def test_the_record_reads_back_as_it_was_written(tmp_path):
-    found = judge_claims({"paper-5": carryscope.load()})
+    found = judge({"paper-5": study_of("paper-5", carryscope.load())})
     record, page = write_claims(found, tmp_path)
     kept = read_claims(tmp_path)
     assert kept.claims == found

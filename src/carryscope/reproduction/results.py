@@ -23,11 +23,11 @@ import msgspec
 from carryscope.dissection.findings import DISSECTION_FILE
 from carryscope.errors import CallError
 from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE, weights_hash
-from carryscope.report.shelf import Shelf
 from carryscope.reproduction.claims.claims import Judged
 from carryscope.reproduction.claims.figures import write_figures
-from carryscope.reproduction.claims.judging import judge_claims
+from carryscope.reproduction.claims.judging import judge, study_of
 from carryscope.reproduction.claims.page import EARLIER, claims_result, write_claims
+from carryscope.reproduction.claims.reading import Study
 from carryscope.reproduction.claims.tables import write_tables
 from carryscope.reproduction.exam import EXAM_FILE
 from carryscope.reproduction.kept import Results
@@ -102,36 +102,44 @@ def would_be_lost(names: Sequence[str], directory: Path, out: Path) -> list[str]
 def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
     """Write all there is by now; what a reproduction finds later replaces it."""
     runs, study, sweeps = runs_of(directory), _study(directory), _sweeps(directory, out)
-    judged = judge_claims(runs, mlp=study, sweeps=list(sweeps.values()))
-    if (out / EARLIER).exists():
-        earlier = Results(out / EARLIER).verdicts(list(sweeps.values()))
-        judged = [
-            msgspec.structs.replace(one, earlier=earlier[one.claim.id]) if one.claim.runs else one
-            for one in judged
-        ]
-    shelves = {name: run.shelf() for name, run in runs.items()}
-    note = QUICK_NOTE if quick else ""
-    for name in MODELS:
-        shutil.rmtree(out / name, ignore_errors=True)
-    for old in out.glob(f"{MLP_STUDY}*"):
-        old.unlink()
+    studies = {name: study_of(name, run) for name, run in runs.items()}
+    judged = _beside_earlier(judge(studies, mlp=study, sweeps=[*sweeps.values()]), out, sweeps)
+    shelves, note = {name: one.shelf for name, one in studies.items()}, QUICK_NOTE if quick else ""
+    _clear(out)
     write_claims(judged, out)
     write_tables(shelves, out, note=note)
     write_figures(shelves, out, note=note)
     for name, run in runs.items():
-        _keep_run(run, shelves[name], out / name)
+        _keep_run(run, studies[name], out / name)
     if study is not None:
         _keep_study(study, out, note=note)
     for name, sweep in sweeps.items():
-        write_json(out / name / SWEEP_FILE, sweep)
         write_pages(sweep, out / name)
-    pages = {"the study of the MLP": f"{MLP_STUDY}.md"} if study else {}
-    pages |= {
-        f"{len(sweep.results)} seeds of {sweep.recipe.preset}": f"{name}/sweep.md"
-        for name, sweep in sweeps.items()
-    }
-    write_bytes(out / "README.md", _readme(runs, judged, pages, quick=quick).encode())
+        write_json(out / name / SWEEP_FILE, sweep)
+    write_bytes(out / "README.md", _readme(runs, judged, study, sweeps, quick=quick).encode())
     return judged
+
+
+def _clear(out: Path) -> None:
+    """Remove what is written anew, so that nothing of an older reproduction stays behind."""
+    for name in MODELS:
+        shutil.rmtree(out / name, ignore_errors=True)
+    for old in out.glob(f"{MLP_STUDY}[.-]*"):
+        old.unlink()
+
+
+def _beside_earlier(judged: list[Judged], out: Path, sweeps: Mapping[str, Sweep]) -> list[Judged]:
+    """The claims with the verdicts of an earlier reproduction, if one is kept.
+
+    Seeds are those of now, so of claims that rest on them alone nothing is said.
+    """
+    if not (out / EARLIER).exists():
+        return judged
+    earlier = Results(out / EARLIER).verdicts([*sweeps.values()])
+    return [
+        msgspec.structs.replace(one, earlier=earlier[one.claim.id]) if one.claim.runs else one
+        for one in judged
+    ]
 
 
 def _study(directory: Path) -> MlpStudy | None:
@@ -158,11 +166,11 @@ def _is_of(study: MlpStudy, runs: Mapping[str, Run]) -> bool:
     return base is not None and weights_hash(base.model()) == study.subjects[0].weights_sha256
 
 
-def _keep_run(run: Run, shelf: Shelf, out: Path) -> None:
+def _keep_run(run: Run, study: Study, out: Path) -> None:
     """A run's config, and those of its findings that are of its weights."""
+    shelf = study.shelf
     there = [file for place, file in KEPT_FINDINGS.items() if getattr(shelf, place) is not None]
-    if (run.directory / EXAM_FILE).exists():
-        there.append(EXAM_FILE)
+    there += [EXAM_FILE] if study.known_exam else []
     for file in (Path(CONFIG_FILE), *there):
         record = (run.directory / file).read_bytes()
         write_bytes(out / file, msgspec.json.format(record, indent=WITHOUT_LAYOUT))
@@ -181,9 +189,17 @@ def _keep_study(study: MlpStudy, out: Path, *, note: str) -> None:
 
 
 def _readme(
-    runs: Mapping[str, Run], judged: list[Judged], pages: Mapping[str, str], *, quick: bool
+    runs: Mapping[str, Run],
+    judged: list[Judged],
+    study: MlpStudy | None,
+    sweeps: Mapping[str, Sweep],
+    *,
+    quick: bool,
 ) -> str:
     """The page a visitor sees first."""
+    pages = {"the study of the MLP": f"{MLP_STUDY}.md"} if study else {}
+    for name, sweep in sweeps.items():
+        pages[f"{len(sweep.results)} seeds of {sweep.recipe.preset}"] = f"{name}/sweep.md"
     parts = ["# The paper, reproduced", claims_result(judged).sentence]
     parts += [QUICK_NOTE] if quick else []
     parts.append(

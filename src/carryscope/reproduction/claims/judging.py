@@ -92,14 +92,6 @@ MEASURES: Mapping[str, Measure] = {
 """How each claim is measured, by the name in the claims file."""
 
 
-def judge_claims(
-    runs: Mapping[str, Run], *, mlp: MlpStudy | None = None, sweeps: Sequence[Sweep] = ()
-) -> list[Judged]:
-    """Every claim of the paper, judged by what stands in the runs and studies."""
-    studies = {name: study_of(name, run) for name, run in runs.items()}
-    return judge(studies, mlp=mlp, sweeps=sweeps)
-
-
 def study_of(name: str, run: Run) -> Study:
     """A run as measures see it."""
     trained = (run.directory / METRICS_FILE).exists()
