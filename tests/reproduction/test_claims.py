@@ -177,7 +177,7 @@ def test_whatever_a_claim_or_a_run_is_called_is_shown_as_text():
     page = claims_markdown(claims_result([judged(claim, [check(True, what=hostile)], [])]))
     assert "<script>" not in page
     assert "*bold*" not in page.replace("\\*bold\\*", "")
-    row = next(line for line in page.splitlines() if "(#loss-5)" in line)
+    row = next(line for line in page.splitlines() if line.startswith("| [") and "(#loss-5)" in line)
     assert row.replace("\\|", "").count("|") == 6
 
 

@@ -37,7 +37,7 @@ def runs(tmp_path_factory):
 def kept(out, *names):
     """Results of some models, made elsewhere."""
     for name in names:
-        shutil.copytree(SHIPPED, out / name, ignore=shutil.ignore_patterns("model.safetensors"))
+        shutil.copytree(SHIPPED, out / name, ignore=shutil.ignore_patterns("model.*", "metrics.*"))
     return out
 
 
@@ -46,13 +46,36 @@ def test_results_of_models_that_are_not_made_would_be_lost_and_are_left_alone(ru
     (out / MLP_RECORD).write_text("{}")
     assert would_be_lost(["paper-5"], runs, out) == ["paper-10", "mlp-study"]
     with pytest.raises(CallError, match="has results of paper-10, mlp-study.* Choose another"):
-        check_out(["paper-5"], runs, out)
-    check_out([*MODELS, "mlp-study"], runs, out)
+        check_out(["paper-5"], runs, out, quick=False)
+    check_out([*MODELS, "mlp-study"], runs, out, quick=False)
 
 
-def test_a_directory_of_runs_is_no_place_for_results(runs):
-    with pytest.raises(CallError, match="holds runs"):
-        check_out([*MODELS, "mlp-study"], runs, runs)
+def test_findings_that_a_run_does_not_have_yet_would_be_lost(runs, tmp_path):
+    half, out = tmp_path / "half", kept(tmp_path / "out", "paper-5")
+    shutil.copytree(runs, half)
+    assert would_be_lost([], half, out) == []
+    (half / "paper-5" / "findings" / "risk.json").unlink()
+    assert would_be_lost([], half, out) == ["paper-5"]
+    assert would_be_lost(["paper-5"], half, out) == [], "it is about to be made"
+
+
+def test_a_directory_of_runs_is_no_place_for_results(runs, tmp_path):
+    begun = tmp_path / "begun"
+    (begun / "paper-5").mkdir(parents=True)
+    (begun / "paper-5" / "metrics.jsonl").touch()
+    for out in (runs, begun, tmp_path / "new"):
+        directory = runs if out == begun else out
+        with pytest.raises(CallError, match="is for runs"):
+            check_out([*MODELS, "mlp-study"], directory, out, quick=False)
+    with pytest.raises(CallError, match="is for runs"):
+        write_results(runs, runs, quick=False)
+
+
+def test_a_quick_reproduction_does_not_replace_a_whole_one(runs, tmp_path):
+    write_results(runs, tmp_path, quick=False)
+    with pytest.raises(CallError, match="has results of whole trainings"):
+        check_out([*MODELS, "mlp-study"], runs, tmp_path, quick=True)
+    check_out([*MODELS, "mlp-study"], runs, tmp_path / "quick", quick=True)
 
 
 def test_nothing_of_other_results_stays_among_the_new_ones(runs, tmp_path):
@@ -62,7 +85,7 @@ def test_nothing_of_other_results_stays_among_the_new_ones(runs, tmp_path):
         file.parent.mkdir(exist_ok=True)
         file.write_text("")
     write_results(runs, out, quick=False)
-    assert not any(file.exists() for file in [*stale, out / "paper-10"])
+    assert not any(file.exists() for file in [*stale, out / "paper-10" / "findings"])
     assert (out / "paper-5" / "findings" / "risk.json").exists()
 
 
@@ -75,6 +98,10 @@ def test_a_sweep_that_stands_among_the_results_is_judged_and_told_anew(runs, tmp
     write_json(tmp_path / SWEEPS[0] / SWEEP_FILE, old)
     judged = {one.claim.id: one for one in write_results(runs, tmp_path, quick=False)}
     assert judged["seeds"].checks
+    fewer = summarised(run.config, range(2), seeds[:2], [])
+    write_json(runs / SWEEPS[0] / SWEEP_FILE, fewer)  # fewer seeds do not replace more
+    write_results(runs, tmp_path, quick=False)
+    shutil.rmtree(runs / SWEEPS[0])
     told = read_json(tmp_path / SWEEPS[0] / SWEEP_FILE, Sweep)
     assert (told.statement, told.machine) == (sweep.statement, "elsewhere")
     page = (tmp_path / SWEEPS[0] / "sweep.md").read_text()

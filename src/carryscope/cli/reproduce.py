@@ -70,11 +70,12 @@ def reproduce(
     runs = runs / "quick" if quick else runs
     out = (runs / "results" if quick else Path("results")) if out is None else out
     names, (count, each) = chosen(only), shared_out(workers, threads)
-    check_out(names, runs, out)
+    check_out(names, runs, out, quick=quick)
     planned = plan(names, runs, quick=quick, threads=each)
     log.print(_plan_table(planned, count))
     reached = _with_progress(planned, runs, quick=quick, workers=count, threads=each)
-    if not would_be_lost([], runs, out):
+    lost = would_be_lost([], runs, out)
+    if not lost:
         found = claims_result(write_results(runs, out, quick=quick))
         if json:
             print_json(found)
@@ -85,7 +86,8 @@ def reproduce(
         name, reason = next(iter(reached.failed.items()))
         others = f", {len(reached.not_begun)} not begun" if reached.not_begun else ""
         failed = len(reached.failed)
-        raise WorkError(f"{failed} of {len(planned)} models failed{others}; {name}: {reason}")
+        left = f" {out} was left as it is, for its {', '.join(lost)}." if lost else ""
+        raise WorkError(f"{failed} of {len(planned)} models failed{others}; {name}: {reason}{left}")
 
 
 def _plan_table(planned: list[Planned], workers: int) -> Table:

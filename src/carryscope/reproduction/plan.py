@@ -20,7 +20,8 @@ from carryscope.report.page.page import REPORT_FILE
 from carryscope.reproduction.exam import EXAM_FILE
 from carryscope.reproduction.mlp.finding import MlpStudy
 from carryscope.reproduction.mlp.study import STUDY_FILE
-from carryscope.reproduction.mlp.variants import VARIANTS
+from carryscope.reproduction.mlp.variants import VARIANTS, check_variants
+from carryscope.runs import Run
 from carryscope.storage import read_json
 from carryscope.training.config import RunConfig, differences
 from carryscope.training.loop import is_finished, steps_made
@@ -121,6 +122,8 @@ def plan(
 ) -> list[Planned]:
     """What is left of a reproduction, with the minutes that it will take."""
     check_recipes(runs, quick=quick)
+    if MLP_STUDY in names and is_finished(runs / STUDIED):
+        check_variants(Run(runs / STUDIED), runs / MLP_STUDY)
     keep_freed_memory()
     use_threads(threads)
     left = {name: stages_left(name, runs) for name in names}

@@ -26,7 +26,13 @@ from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE, weights_hash
 from carryscope.reproduction.claims.claims import Judged
 from carryscope.reproduction.claims.figures import write_figures
 from carryscope.reproduction.claims.judging import judge, study_of
-from carryscope.reproduction.claims.page import EARLIER, claims_result, write_claims
+from carryscope.reproduction.claims.page import (
+    CLAIMS_RESULT,
+    EARLIER,
+    claims_result,
+    read_claims,
+    write_claims,
+)
 from carryscope.reproduction.claims.reading import Study
 from carryscope.reproduction.claims.tables import write_tables
 from carryscope.reproduction.exam import EXAM_FILE
@@ -42,6 +48,7 @@ from carryscope.reproduction.sweep.finding import SWEEP_FILE, Sweep, resummarise
 from carryscope.reproduction.sweep.page import write_pages
 from carryscope.runs import Run
 from carryscope.storage import read_json, write_bytes, write_json
+from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.presets import preset
 from carryscope.training.summary import FINDING_FILE
 from carryscope.verification.faithfulness import FAITHFULNESS_FILE
@@ -55,6 +62,10 @@ KEPT_FINDINGS = {
     "faithfulness": FAITHFULNESS_FILE,
 }
 """Findings that are kept, one file each, by their place on the shelf of a run; the exam besides."""
+
+MLP_PAGE, MLP_FIGURE = f"{MLP_STUDY}.md", f"{MLP_STUDY}-{{}}.svg"
+MLP_FIGURES = {"abilities": abilities, "relearning": relearning}
+"""The page of the study of the MLP, and the figures on it."""
 
 WITHOUT_LAYOUT = -1
 """How JSON is kept: on one line, at half the size."""
@@ -78,10 +89,13 @@ def runs_of(directory: Path) -> dict[str, Run]:
     return {name: run for name, run in runs.items() if run.config.model.layout == layouts[name]}
 
 
-def check_out(names: Sequence[str], directory: Path, out: Path) -> None:
+def check_out(names: Sequence[str], directory: Path, out: Path, *, quick: bool) -> None:
     """Refuse a place for results that holds runs, or results that would be lost there."""
-    if any((out / name / WEIGHTS_FILE).exists() for name in MODELS):
-        raise CallError(f"{out} holds runs. Choose another --out for the results.")
+    _check_holds_no_runs(directory, out)
+    if quick and _has_whole_results(out):
+        raise CallError(
+            f"{out} has results of whole trainings. Choose another --out for quick ones."
+        )
     lost = would_be_lost(names, directory, out)
     if lost:
         raise CallError(
@@ -90,17 +104,35 @@ def check_out(names: Sequence[str], directory: Path, out: Path) -> None:
         )
 
 
+def _check_holds_no_runs(directory: Path, out: Path) -> None:
+    signs = [out / name / file for name in MODELS for file in (WEIGHTS_FILE, METRICS_FILE)]
+    if out.resolve() == directory.resolve() or any(sign.exists() for sign in signs):
+        raise CallError(f"{out} is for runs. Choose another --out for the results.")
+
+
+def _has_whole_results(out: Path) -> bool:
+    """Whether results stand there of models that were trained by their whole recipes."""
+    if not (out / CLAIMS_RESULT).exists():
+        return False
+    return any(not run.changes for one in read_claims(out).claims for run in one.runs)
+
+
 def would_be_lost(names: Sequence[str], directory: Path, out: Path) -> list[str]:
-    """What stands among the results that the runs lack, and these names would not bring."""
-    kept = [name for name in MODELS if (out / name / CONFIG_FILE).exists()]
-    kept += [MLP_STUDY] if (out / MLP_RECORD).exists() else []
-    there = [*runs_of(directory)]
-    there += [MLP_STUDY] if (directory / MLP_STUDY / STUDY_FILE).exists() else []
-    return [name for name in kept if name not in {*names, *there}]
+    """What has findings among the results that the runs lack, and these names would not bring."""
+    files = [*KEPT_FINDINGS.values(), EXAM_FILE]
+    lost = [
+        name
+        for name in MODELS
+        if any((out / name / f).exists() and not (directory / name / f).exists() for f in files)
+    ]
+    if (out / MLP_RECORD).exists() and _study(directory) is None:
+        lost.append(MLP_STUDY)
+    return [name for name in lost if name not in names]
 
 
 def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
     """Write all there is by now; what a reproduction finds later replaces it."""
+    _check_holds_no_runs(directory, out)
     runs, study, sweeps = runs_of(directory), _study(directory), _sweeps(directory, out)
     studies = {name: study_of(name, run) for name, run in runs.items()}
     judged = _beside_earlier(judge(studies, mlp=study, sweeps=[*sweeps.values()]), out, sweeps)
@@ -121,11 +153,13 @@ def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
 
 
 def _clear(out: Path) -> None:
-    """Remove what is written anew, so that nothing of an older reproduction stays behind."""
+    """Remove what this module writes, so that nothing of an older reproduction stays behind."""
     for name in MODELS:
-        shutil.rmtree(out / name, ignore_errors=True)
-    for old in out.glob(f"{MLP_STUDY}[.-]*"):
-        old.unlink()
+        for made in ("findings", "figures"):
+            shutil.rmtree(out / name / made, ignore_errors=True)
+        (out / name / CONFIG_FILE).unlink(missing_ok=True)
+    for file in (MLP_RECORD, MLP_PAGE, *(MLP_FIGURE.format(name) for name in MLP_FIGURES)):
+        (out / file).unlink(missing_ok=True)
 
 
 def _beside_earlier(judged: list[Judged], out: Path, sweeps: Mapping[str, Sweep]) -> list[Judged]:
@@ -150,14 +184,14 @@ def _study(directory: Path) -> MlpStudy | None:
 
 
 def _sweeps(directory: Path, out: Path) -> dict[str, Sweep]:
-    """The sweeps that stand among the runs, or else among the results, told anew."""
-    places = {name: [directory / name, out / name] for name in SWEEPS}
-    found = {
-        name: read_json(path, Sweep)
-        for name, tried in places.items()
-        if (path := next((p for place in tried if (p := place / SWEEP_FILE).exists()), None))
-    }
-    return {name: resummarised(sweep) for name, sweep in found.items()}
+    """The sweeps that stand among the runs or the results, those with more seeds, told anew."""
+    found: dict[str, Sweep] = {}
+    for name in SWEEPS:
+        files = [place / name / SWEEP_FILE for place in (directory, out)]
+        sweeps = [read_json(file, Sweep) for file in files if file.exists()]
+        if sweeps:
+            found[name] = resummarised(max(sweeps, key=lambda sweep: len(sweep.results)))
+    return found
 
 
 def _is_of(study: MlpStudy, runs: Mapping[str, Run]) -> bool:
@@ -179,13 +213,13 @@ def _keep_run(run: Run, study: Study, out: Path) -> None:
 def _keep_study(study: MlpStudy, out: Path, *, note: str) -> None:
     """The study of the MLP: its record, its page, its figures."""
     write_json(out / MLP_RECORD, study)
-    pictures = {"abilities": abilities(study), "relearning": relearning(study)}
     parts = ["# The MLP study", *filter(None, [note])]
-    for name, picture in pictures.items():
-        file = picture.save(out / f"{MLP_STUDY}-{name}.svg")
+    for name, draw in MLP_FIGURES.items():
+        picture = draw(study)
+        file = picture.save(out / MLP_FIGURE.format(name))
         parts.append(f"![{picture.title}]({file.name})")
     parts.append(study_page(study))
-    write_bytes(out / f"{MLP_STUDY}.md", "\n\n".join(parts).encode())
+    write_bytes(out / MLP_PAGE, "\n\n".join(parts).encode())
 
 
 def _readme(
@@ -197,7 +231,7 @@ def _readme(
     quick: bool,
 ) -> str:
     """The page a visitor sees first."""
-    pages = {"the study of the MLP": f"{MLP_STUDY}.md"} if study else {}
+    pages = {"the study of the MLP": MLP_PAGE} if study else {}
     for name, sweep in sweeps.items():
         pages[f"{len(sweep.results)} seeds of {sweep.recipe.preset}"] = f"{name}/sweep.md"
     parts = ["# The paper, reproduced", claims_result(judged).sentence]

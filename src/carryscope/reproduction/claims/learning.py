@@ -191,10 +191,11 @@ def us9_is_noisy(claim: Claim, studies: Studies) -> list[Check]:
             noise = {task.name: _noise(study, task, place) for task in Task}
             rival = max(("BA", "UC1"), key=lambda task: noise[task])
             cascades = name == "A3"  # to A2 a carry comes through one nine at most, to A1 none
-            told = "is noisier" if cascades else "is not, for no cascade comes there, noisier"
+            where = f"at {name}" if cascades else f"at {name}, where no cascade comes,"
+            told = "is noisier" if cascades else "is no noisier"
             checks.append(
                 Check(
-                    what=f"at {name} US9 {told} than BA and UC1 (standard deviation)",
+                    what=f"{where} US9 {told} than BA and UC1 (standard deviation)",
                     holds=(noise["US9"] > noise[rival]) == cascades,
                     numbers=[
                         noise_of(f"{name} {task}", study, noise[task]) for task in ("US9", rival)

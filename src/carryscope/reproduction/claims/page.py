@@ -112,7 +112,8 @@ def _not_the_recipe(claims: Sequence[Judged]) -> list[str]:
 
 def _earlier(claims: Sequence[Judged]) -> list[str]:
     """How a reproduction that was made before came out, by the rules of this page."""
-    both = [one for one in claims if one.earlier not in (None, Verdict.UNMEASURED)]
+    measured = [one for one in claims if one.verdict is not Verdict.UNMEASURED]
+    both = [one for one in measured if one.earlier not in (None, Verdict.UNMEASURED)]
     other = [one for one in both if one.earlier != one.verdict]
     if not both:
         return []
@@ -122,7 +123,9 @@ def _earlier(claims: Sequence[Judged]) -> list[str]:
         f"**Once more**: of a reproduction {where}, by the same recipes and seeds on another "
         f"machine, {len(both)} of these claims can be judged by the same rules, and {len(other)} "
         f"come out differently{f': {told}' if other else ''}. Sums are rounded otherwise there, "
-        "so each is another draw of the same training: what differs is not settled by either."
+        "so each is another draw of the same training: what differs is not settled by either. "
+        "(Held-out losses of then, those of sweeps included, have intervals over questions, which "
+        "are narrower than those over batches.)"
     ]
 
 
@@ -143,7 +146,8 @@ def _changed(claims: Sequence[Judged]) -> str:
 
 def _otherwise(claims: Sequence[Judged]) -> str:
     """Which claims come out differently on the model they were first to be asked of."""
-    moved = [one for one in claims if one.at_first is not None]
+    measured = [one for one in claims if one.verdict is not Verdict.UNMEASURED]
+    moved = [one for one in measured if one.at_first is not None]
     other = [one for one in moved if one.at_first != one.verdict]
     if not moved:
         return ""
