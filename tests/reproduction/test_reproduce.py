@@ -295,6 +295,15 @@ def test_a_model_that_fails_is_told_and_the_results_are_written(
     begin = "carryscope: 1 of 3 models failed, 2 not begun; paper-5: "
     assert lines[-1].startswith(f"{begin}{tmp_path / 'paper-5'} holds no run, but it is not empty")
     assert told.out.endswith(f"{tmp_path / 'out' / 'claims.md'}\n")
+    finding = tmp_path / "out" / "paper-5" / "findings" / "risk.json"
+    write_bytes(finding, b"{}")
+    assert command([*call, "--out", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr()
+    assert told.err.splitlines()[-1].endswith(
+        f"{tmp_path / 'out'} was left as it is, for its paper-5."
+    )
+    assert told.out == ""
+    assert finding.read_bytes() == b"{}"
 
 
 @pytest.mark.slow
