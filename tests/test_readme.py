@@ -143,6 +143,15 @@ def test_what_is_said_of_the_reproduction_is_in_its_results():
     losses = {name: results.shelf(name).training.held_out_loss for name in results.models}
     for name, loss in losses.items():
         assert f"`{name}` {loss.estimate:.4f}" in README
+    longer = results.sweeps["paper-5-long-seeds"]
+    assert f"<!-- paper-5-long seeds -->\n> {longer.statement}\n" in README
+    assert f"--seeds 0..{len(longer.results) - 1}`" in README
+    for then, now in zip(papers.results, longer.results, strict=False):
+        assert then.seed == now.seed
+        reads = [{h.offset for h in seed.heads if h.role} for seed in (then, now)]
+        assert reads[0] == reads[1], "they keep to what they had"
+    ends = [seed.held_out_loss.estimate for seed in longer.results]
+    assert f"end at {min(ends):.4f} to {max(ends):.4f}" in README
     single = next(one for one in results.claims.claims if one.claim.id == "loss-10").numbers[2]
     assert f"the last 100 of `paper-10` {single.estimate:.0%} are as low" in README
 
