@@ -65,9 +65,9 @@ def test_a_directory_of_runs_is_no_place_for_results(runs, tmp_path):
     (begun / "paper-5" / "metrics.jsonl").touch()
     for out in (runs, begun, tmp_path / "new"):
         directory = runs if out == begun else out
-        with pytest.raises(CallError, match="is for runs"):
+        with pytest.raises(CallError, match="is where runs are"):
             check_out([*MODELS, "mlp-study"], directory, out, quick=False)
-    with pytest.raises(CallError, match="is for runs"):
+    with pytest.raises(CallError, match="is where runs are"):
         write_results(runs, runs, quick=False)
 
 

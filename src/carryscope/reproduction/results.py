@@ -107,7 +107,7 @@ def check_out(names: Sequence[str], directory: Path, out: Path, *, quick: bool) 
 def _check_holds_no_runs(directory: Path, out: Path) -> None:
     signs = [out / name / file for name in MODELS for file in (WEIGHTS_FILE, METRICS_FILE)]
     if out.resolve() == directory.resolve() or any(sign.exists() for sign in signs):
-        raise CallError(f"{out} is for runs. Choose another --out for the results.")
+        raise CallError(f"{out} is where runs are. Choose another --out for the results.")
 
 
 def _has_whole_results(out: Path) -> bool:

@@ -52,7 +52,9 @@ def _most_seeds(sweep: Sweep, most: float) -> Check:
     best = min(sweep.results, key=lambda seed: seed.held_out_loss.estimate)
     lowest = loss(f"lowest, seed {best.seed}", None, best.held_out_loss)
     return Check(
-        what="most seeds of the recipe do", holds=found.low > 0.5, numbers=[number, lowest]
+        what=f"most seeds of {sweep.recipe.preset} do",
+        holds=found.low > 0.5,
+        numbers=[number, lowest],
     )
 
 
