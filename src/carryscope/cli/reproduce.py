@@ -83,11 +83,15 @@ def reproduce(
             print_plain(f"{found.sentence}\n")
             print_plain(out / "claims.md")
     if reached.failed:
-        name, reason = next(iter(reached.failed.items()))
-        others = f", {len(reached.not_begun)} not begun" if reached.not_begun else ""
-        failed = len(reached.failed)
         left = f" {out} was left as it is, for its {', '.join(lost)}." if lost else ""
-        raise WorkError(f"{failed} of {len(planned)} models failed{others}; {name}: {reason}{left}")
+        raise WorkError(f"{_failures(reached, len(planned))}{left}")
+
+
+def _failures(reached: Progress[str, None], of: int) -> str:
+    """What failed of so many models, in one line."""
+    name, reason = next(iter(reached.failed.items()))
+    others = f", {len(reached.not_begun)} not begun" if reached.not_begun else ""
+    return f"{len(reached.failed)} of {of} models failed{others}; {name}: {reason}"
 
 
 def _plan_table(planned: list[Planned], workers: int) -> Table:
