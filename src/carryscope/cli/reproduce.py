@@ -20,6 +20,7 @@ from carryscope.cli.console import (
 from carryscope.errors import WorkError
 
 if TYPE_CHECKING:
+    from carryscope.reproduction.claims.page import ClaimsResult
     from carryscope.reproduction.plan import Planned
     from carryscope.reproduction.side_by_side import Progress
 
@@ -76,15 +77,21 @@ def reproduce(
     reached = _with_progress(planned, runs, quick=quick, workers=count, threads=each)
     lost = would_be_lost([], runs, out)
     if not lost:
-        found = claims_result(write_results(runs, out, quick=quick))
-        if json:
-            print_json(found)
-        else:
-            print_plain(f"{found.sentence}\n")
-            print_plain(out / "claims.md")
+        _publish(claims_result(write_results(runs, out, quick=quick)), out, json=json)
+    left = f" {out} was left as it is, for its {', '.join(lost)}." if lost else ""
     if reached.failed:
-        left = f" {out} was left as it is, for its {', '.join(lost)}." if lost else ""
         raise WorkError(f"{_failures(reached, len(planned))}{left}")
+    if lost:
+        raise WorkError(left.strip())
+
+
+def _publish(found: ClaimsResult, out: Path, *, json: bool) -> None:
+    """Say what became of the claims, and where it stands."""
+    if json:
+        print_json(found)
+    else:
+        print_plain(f"{found.sentence}\n")
+        print_plain(out / "claims.md")
 
 
 def _failures(reached: Progress[str, None], of: int) -> str:

@@ -120,12 +120,10 @@ def _earlier(claims: Sequence[Judged]) -> list[str]:
     told = "; ".join(f"{_link(one)} ({one.verdict}, earlier: {one.earlier})" for one in other)
     where = link("made before", f"{EARLIER}/README.md")
     return [
-        f"**Once more**: of a reproduction {where}, by the same recipes and seeds on another "
-        f"machine, {len(both)} of these claims can be judged by the same rules, and {len(other)} "
-        f"come out differently{f': {told}' if other else ''}. Sums are rounded otherwise there, "
-        "so each is another draw of the same training: what differs is not settled by either. "
-        "(Held-out losses of then, those of sweeps included, have intervals over questions, which "
-        "are narrower than those over batches.)"
+        f"**Once more**: of a reproduction {where}, by the same recipes and seeds, {len(both)} of "
+        f"these claims can be judged by the same rules, and {len(other)} come out "
+        f"differently{f': {told}' if other else ''}. Where sums are rounded otherwise a training "
+        "is another draw of the same recipe: what differs is not settled by either."
     ]
 
 
