@@ -4,10 +4,10 @@ from itertools import product
 
 import numpy as np
 
+from carryscope.certificate.boxes import Row, RowSpace
+from carryscope.certificate.trees import LEVELS, grow_tree
 from carryscope.task.questions import Questions
 from carryscope.task.tokens import Format, FormatName
-from carryscope.verification.certificate.boxes import Row, RowSpace
-from carryscope.verification.certificate.trees import LEVELS, grow_tree
 
 
 def space_of(digits: int, index: int, name: FormatName = "plain") -> RowSpace:

@@ -15,14 +15,14 @@ import pytest
 from rich.console import Console
 
 from carryscope import load
+from carryscope.certificate.finding import Certificate
 from carryscope.cli.main import run as carryscope
+from carryscope.core.storage import read_json
 from carryscope.model.files import weights_hash
-from carryscope.reproduction.claims.claims import Verdict
-from carryscope.reproduction.claims.page import EARLIER
-from carryscope.reproduction.kept import Results
-from carryscope.runs import SHIPPED
-from carryscope.storage import read_json
-from carryscope.verification.certificate.finding import Certificate
+from carryscope.stages import SHIPPED
+from paper.claims.claims import Verdict
+from paper.claims.page import EARLIER
+from paper.kept import Results
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -124,7 +124,7 @@ def test_the_verdict_shown_is_the_one_that_was_found():
 
 
 def test_what_is_said_of_the_reproduction_is_in_its_results():
-    results = Results(ROOT / "results")
+    results = Results(ROOT / "paper" / "results")
     assert f"<!-- claims -->\n> {results.claims.sentence}\n" in README
     assert f"judges {sum(results.claims.summary.values())} claims of it" in README
     ours, papers = results.sweeps["seeds"], results.sweeps["paper-5-seeds"]
@@ -157,7 +157,7 @@ def test_what_is_said_of_the_reproduction_is_in_its_results():
 
 
 def test_what_is_said_of_the_earlier_reproduction_is_in_both_results():
-    results = Results(ROOT / "results")
+    results = Results(ROOT / "paper" / "results")
     both = [one for one in results.claims.claims if one.earlier not in (None, Verdict.UNMEASURED)]
     other = [one for one in both if one.earlier != one.verdict]
     assert f"of {len(both)} claims that can be judged in both" in README
@@ -191,7 +191,7 @@ def test_what_is_said_of_the_shipped_model_is_on_its_card():
 
 def test_every_link_within_the_repo_leads_somewhere():
     named = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")]
-    folders = [ROOT / name for name in ("docs", "results", "certificates")]
+    folders = [ROOT / name for name in ("docs", "paper/results", "certificates")]
     for text in (*named, *(page for folder in folders for page in folder.rglob("*.md"))):
         for target, place in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]+))?\)", text.read_text()):
             page = text.parent / target if target else text

@@ -5,7 +5,7 @@ import pytest
 import carryscope
 from carryscope.dissection.dissect import dissect
 from carryscope.model.prediction import predict
-from carryscope.runs import SHIPPED
+from carryscope.stages import SHIPPED
 from carryscope.training.data import held_out_questions
 from carryscope.training.presets import preset
 from carryscope.training.summary import card, curated_exam

@@ -16,13 +16,13 @@ from carryscope.version import __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from carryscope.runs import Run
+    from carryscope.stages import Run
 
 __all__ = ["__version__", "load"]
 
 
 def load(directory: Path | str | None = None) -> Run:
     """The run in a directory, or the one that comes with the package."""
-    from carryscope.runs import SHIPPED, Run
+    from carryscope.stages import SHIPPED, Run
 
     return Run(SHIPPED if directory is None else directory)

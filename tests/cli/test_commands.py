@@ -10,7 +10,7 @@ import pytest
 
 from carryscope.cli.main import COMMANDS, run
 from carryscope.model.transformer_lens import read_state_dict, write_state_dict
-from carryscope.runs import Run
+from carryscope.stages import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, preset, run_config
 

@@ -7,7 +7,7 @@ import pytest
 
 from carryscope.cli.main import run
 from carryscope.report.catalogue import FIGURES
-from carryscope.runs import SHIPPED
+from carryscope.stages import SHIPPED
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 

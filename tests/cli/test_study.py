@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from report.page.certificates import certificate
 
+from carryscope.certificate.finding import CERTIFICATE_FILE
 from carryscope.cli import study
+from carryscope.core.storage import write_json
 from carryscope.model.files import weights_hash
-from carryscope.runs import Run
-from carryscope.storage import write_json
+from carryscope.stages import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
-from carryscope.verification.certificate.finding import CERTIFICATE_FILE
 
 
 def made(directory: Path, **fields) -> Run:

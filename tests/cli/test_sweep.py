@@ -14,7 +14,7 @@ from waiting import PATIENCE, wait_for
 
 from carryscope.cli.main import run
 from carryscope.cli.sweep import parse_seeds
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 
 CARRYSCOPE = [sys.executable, "-m", "carryscope"]
 CLUSTER = ["--cluster", "tcp://127.0.0.1:1"]

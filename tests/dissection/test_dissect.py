@@ -7,14 +7,14 @@ import pytest
 import torch
 
 import carryscope
+from carryscope.core.errors import CallError
+from carryscope.core.storage import read_json, write_json
 from carryscope.dissection.dissect import dissect
 from carryscope.dissection.exchange import behaviors, features
 from carryscope.dissection.findings import DISSECTION_FILE, PARTS, Dissection, chosen_parts
-from carryscope.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import save_weights
-from carryscope.runs import Run, import_model
-from carryscope.storage import read_json, write_json
+from carryscope.stages import Run, import_model
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from carryscope.core.errors import CallError
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.hooks import answers_by_hooks
 from carryscope.dissection.interventions import Ablate, Cut, Node, NodeSet, Patch, all_nodes
-from carryscope.errors import CallError
 from carryscope.task.sampling import uniform
 
 SHAPES = {

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import carryscope
+from carryscope.core.errors import CallError
+from carryscope.core.evidence import Share
 from carryscope.dissection.loss_curve import LossCurve
 from carryscope.dissection.story import LEARNT_LOSS, TrainingStory, training_story
-from carryscope.errors import CallError
-from carryscope.evidence import Share
 from carryscope.training.losses import StepRecord
 
 GUESSING = math.log(10)

@@ -4,10 +4,10 @@ import pytest
 import safetensors.torch
 import torch
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
+from carryscope.core.storage import write_json
 from carryscope.model.config import FORMAT_VERSION
 from carryscope.model.files import load_model, save_weights
-from carryscope.storage import write_json
 from carryscope.training.config import RunConfig
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from micro_model import MICRO_LOGITS, micro_model
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.model.sites import Hooked, site_table, sites
 from carryscope.model.transformer import Transformer, initialise

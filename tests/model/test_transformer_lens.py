@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.model.transformer_lens import read_state_dict, write_state_dict
 from carryscope.training.data import training_batch
 from carryscope.training.presets import run_config

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 import carryscope
+from carryscope.core.errors import CallError
+from carryscope.core.evidence import Share
 from carryscope.dissection.dissect import dissect
 from carryscope.dissection.findings import Dissection
-from carryscope.errors import CallError
-from carryscope.evidence import Share
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.report.dissection_figures import (

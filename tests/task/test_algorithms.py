@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from cases import CASES
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.algorithms import (
     algorithm_1,
     algorithm_1_as_printed,

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.algorithms import exact_sum, look_ahead_sum
 from carryscope.task.columns import Columns, Task
 from carryscope.task.framework import (

@@ -1,6 +1,6 @@
 import pytest
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.questions import Questions, check_digits, parse_question
 
 

@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.columns import Columns
 from carryscope.task.sampling import (

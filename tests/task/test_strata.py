@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Questions
 from carryscope.task.strata import (

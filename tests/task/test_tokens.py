@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.questions import parse_question
 from carryscope.task.tokens import Format
 

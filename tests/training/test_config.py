@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.training.config import RunConfig, TrainingConfig, differences
 from carryscope.training.presets import PRESETS, changed, preset, run_config

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.training.longer import begins_with, hand_on
 from carryscope.training.loop import Stopped, train
 from carryscope.training.presets import run_config

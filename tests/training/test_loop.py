@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import torch
 
-from carryscope.errors import CallError, WorkError
+from carryscope.core.errors import CallError, WorkError
 from carryscope.model.files import load_model
 from carryscope.training.checkpoint import read_metrics
 from carryscope.training.loop import Stopped, train

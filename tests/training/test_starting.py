@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from carryscope.cli.main import run
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.model.files import load_model, weights_hash
-from carryscope.runs import SHIPPED, Run
+from carryscope.stages import SHIPPED, Run
 from carryscope.training.config import RunConfig, TrainingConfig
 from carryscope.training.loop import Stopped, train
 from carryscope.training.parts import PARTS, all_but, part_of

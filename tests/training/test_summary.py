@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from carryscope.runs import Run
+from carryscope.stages import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 

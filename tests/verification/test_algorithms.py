@@ -8,8 +8,8 @@ import pytest
 from cases import CASES
 
 import carryscope
+from carryscope.core.errors import CallError
 from carryscope.dissection.samples import Samples
-from carryscope.errors import CallError
 from carryscope.task.algorithms import algorithm_1, exact_sum, look_ahead_sum
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Questions, parse_question

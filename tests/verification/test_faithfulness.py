@@ -9,8 +9,8 @@ import torch
 from built_adder import built_adder
 
 import carryscope
+from carryscope.core.errors import CallError
 from carryscope.dissection.dissect import dissect
-from carryscope.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.task.columns import Columns

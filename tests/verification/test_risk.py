@@ -9,7 +9,7 @@ import pytest
 from built_adder import built_adder
 
 import carryscope
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.model.prediction import predict
 from carryscope.task.algorithms import exact_sum, look_ahead_sum
 from carryscope.task.questions import Questions, parse_question

@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from carryscope.cli.console import print_json, screen
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 
 if TYPE_CHECKING:
     from carryscope.dissection.asking import Digit, Look
@@ -40,7 +40,7 @@ def ask(*words: Annotated[str, Parameter(allow_leading_hyphen=True)], json: bool
         Print the answer as JSON.
     """
     from carryscope.dissection.asking import answer
-    from carryscope.runs import SHIPPED, Run
+    from carryscope.stages import SHIPPED, Run
 
     _check_words(words)
     run = Run(Path(words[0]) if len(words) == 2 else SHIPPED)

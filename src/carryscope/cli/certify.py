@@ -11,12 +11,12 @@ from rich.table import Table
 
 from carryscope.cli.console import print_json, print_plain, program, screen, stop_on_signal
 from carryscope.cli.progress import share_bar
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 
 if TYPE_CHECKING:
-    from carryscope.runs import Run
-    from carryscope.verification.certificate.certify import Progress as Proved
-    from carryscope.verification.certificate.finding import Certificate
+    from carryscope.certificate.certify import Progress as Proved
+    from carryscope.certificate.finding import Certificate
+    from carryscope.stages import Run
 
 MOST_IN_FULL = 10**14
 """Numbers of questions are told in full up to here: three of them fit on a line."""
@@ -64,8 +64,8 @@ def certify(
     json
         Print the certificate as JSON, without its log of boxes.
     """
-    from carryscope.runs import Run
-    from carryscope.verification.certificate.finding import CERTIFICATE_FILE
+    from carryscope.certificate.finding import CERTIFICATE_FILE
+    from carryscope.stages import Run
 
     shelf = Run(run)
     if check:
@@ -112,8 +112,8 @@ def certify_with_progress(
 
 
 def _check(run: Run, *, workers: int | None, cluster: str | None, json: bool) -> None:
-    from carryscope.verification.certificate.checking import check_certificate
-    from carryscope.verification.certificate.finding import CERTIFICATE_FILE, read_certificate
+    from carryscope.certificate.checking import check_certificate
+    from carryscope.certificate.finding import CERTIFICATE_FILE, read_certificate
 
     run.model()  # without weights there is nothing to check, whatever else is there
     if not (run.directory / CERTIFICATE_FILE).exists():

@@ -14,7 +14,7 @@ from carryscope.cli.progress import stoppable_bar
 
 if TYPE_CHECKING:
     from carryscope.dissection.findings import Dissection
-    from carryscope.runs import Run
+    from carryscope.stages import Run
 
 
 def dissect(
@@ -50,7 +50,7 @@ def dissect(
         Print the findings as JSON.
     """
     from carryscope.dissection.findings import DISSECTION_FILE
-    from carryscope.runs import Run
+    from carryscope.stages import Run
 
     found = dissect_with_progress(Run(run), only=only, seed=seed, again=again, threads=threads)
     if json:

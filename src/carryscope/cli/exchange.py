@@ -23,7 +23,7 @@ def import_(file: Path, /, *, out: Path, json: bool = False) -> None:
     json
         Print the config of the new run as JSON.
     """
-    from carryscope.runs import import_model
+    from carryscope.stages import import_model
 
     config = import_model(file, out).config
     if json:
@@ -51,7 +51,7 @@ def export(
         Print the path and the HookedTransformerConfig to load it into, as JSON.
     """
     from carryscope.model.transformer_lens import hooked_transformer_config, write_state_dict
-    from carryscope.runs import Run
+    from carryscope.stages import Run
 
     model = Run(run).model()
     path = out or run / "model.pth"
@@ -77,7 +77,7 @@ def sites(run: Path | None = None, /, *, json: bool = False) -> None:
     """
     from carryscope.model.sites import site_table
     from carryscope.model.sites import sites as sites_of
-    from carryscope.runs import SHIPPED, Run
+    from carryscope.stages import SHIPPED, Run
 
     config = Run(run or SHIPPED).config.model
     if json:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carryscope.cli.console import log, print_json, print_plain
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 
 if TYPE_CHECKING:
     from carryscope.dissection.findings import Dissection
-    from carryscope.runs import Run
+    from carryscope.stages import Run
 
 
 def explorer(run: Path, /, *, out: Path | None = None, json: bool = False) -> None:
@@ -29,9 +29,9 @@ def explorer(run: Path, /, *, out: Path | None = None, json: bool = False) -> No
     json
         Print the path and the size in bytes as JSON.
     """
+    from carryscope.core.storage import write_bytes
     from carryscope.report.explorer.page import explorer_page
-    from carryscope.runs import Run
-    from carryscope.storage import write_bytes
+    from carryscope.stages import Run
 
     shelf = Run(run)
     path = run / "explorer.html" if out is None else out

@@ -13,7 +13,7 @@ from carryscope.cli.console import print_json, print_plain, screen, stop_on_sign
 from carryscope.cli.progress import stoppable_bar
 
 if TYPE_CHECKING:
-    from carryscope.runs import Run
+    from carryscope.stages import Run
     from carryscope.verification.agreement import AlgorithmAgreement
     from carryscope.verification.faithfulness import FaithfulnessFinding
     from carryscope.verification.scrubbing import Scrub
@@ -58,7 +58,7 @@ def faithful(
     json
         Print the findings as JSON.
     """
-    from carryscope.runs import Run
+    from carryscope.stages import Run
     from carryscope.verification.faithfulness import FAITHFULNESS_FILE
 
     found = faithful_with_progress(

@@ -40,7 +40,7 @@ def figures(
     json
         Print the paths as JSON.
     """
-    from carryscope.runs import Run
+    from carryscope.stages import Run
 
     named = [name.strip() for name in only.split(",")] if only else None
     paths = write_figures(Run(run).shelf(), named, out, format)
@@ -53,7 +53,7 @@ def figures(
 
 def write_figures(shelf: Shelf, names: list[str] | None, out: Path, ending: Ending) -> list[Path]:
     """Write the figures that are named, or all that the findings allow."""
-    from carryscope.errors import CallError
+    from carryscope.core.errors import CallError
     from carryscope.report.catalogue import FIGURES, figure
 
     paths = []

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
-from carryscope.errors import CallError, WorkError
+from carryscope.core.errors import CallError, WorkError
 from carryscope.version import __version__
 
 COMMANDS = {
@@ -32,10 +32,6 @@ COMMANDS = {
         "explorer:explorer",
         "Write a page in which a model can be asked and taken apart.",
     ),
-    "reproduce": (
-        "reproduce:reproduce",
-        "Reproduce the paper: all its models, and each of its claims beside what is measured.",
-    ),
     "sweep": (
         "sweep:sweep",
         "Train and study many seeds side by side: is the algorithm the same?",
@@ -44,7 +40,6 @@ COMMANDS = {
     "sites": ("exchange:sites", "List the places in a model that can be read or changed."),
     "import": ("exchange:import_", "Make a run from a TransformerLens state dict."),
     "export": ("exchange:export", "Write a run's weights as a TransformerLens state dict."),
-    "bench": ("bench:bench", "Measure speed, side by side with TransformerLens."),
 }
 
 

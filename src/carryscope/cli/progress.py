@@ -16,7 +16,7 @@ from rich.progress import (
 )
 
 from carryscope.cli.console import LOG_SECONDS, log
-from carryscope.errors import WorkError
+from carryscope.core.errors import WorkError
 
 Advance = Callable[[int], object]
 

@@ -11,7 +11,7 @@ from carryscope.cli.console import log, print_json, print_plain
 from carryscope.cli.figures import Ending, write_figures
 
 if TYPE_CHECKING:
-    from carryscope.runs import Run
+    from carryscope.stages import Run
 
 
 def report(
@@ -41,7 +41,7 @@ def report(
     json
         Print the paths as JSON.
     """
-    from carryscope.runs import Run
+    from carryscope.stages import Run
 
     opened = Run(run)
     written = [report_with_progress(opened, out)]

@@ -12,7 +12,7 @@ from carryscope.cli.console import print_json, print_plain, screen, stop_on_sign
 from carryscope.cli.progress import share_bar
 
 if TYPE_CHECKING:
-    from carryscope.runs import Run
+    from carryscope.stages import Run
     from carryscope.verification.risk_finding import CaseRisk, RiskFinding
     from carryscope.verification.trial import Tally
 
@@ -52,7 +52,7 @@ def risk(
     json
         Print the findings as JSON.
     """
-    from carryscope.runs import Run
+    from carryscope.stages import Run
     from carryscope.verification.risk import RISK_FILE
 
     found = risk_with_progress(

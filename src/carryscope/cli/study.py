@@ -16,8 +16,8 @@ from carryscope.cli.risk import risk_with_progress, show_risk
 from carryscope.cli.train import show_summary, train_with_progress, wanted_config
 
 if TYPE_CHECKING:
-    from carryscope.runs import Run
-    from carryscope.verification.certificate.finding import Certificate
+    from carryscope.certificate.finding import Certificate
+    from carryscope.stages import Run
 
 EXAMPLE = "445+555"
 """The paper's own example of a sum that a one-layer model finds hard."""
@@ -57,7 +57,7 @@ def study(
     summary = train_with_progress(
         config, out, threads=threads, again=f"{program()} study --out {where}"
     )
-    from carryscope.runs import Run
+    from carryscope.stages import Run
 
     run = Run(out)
     log.print(f"Dissecting the model in {out}", markup=False)
@@ -93,12 +93,12 @@ def _certify(run: Run, threads: int | None) -> Certificate | None:
 
     A minute that was spent is not spent again: whoever wants more proved calls `certify`.
     """
-    from carryscope.model.files import weights_hash
-    from carryscope.verification.certificate.finding import (
+    from carryscope.certificate.finding import (
         CERTIFICATE_FILE,
         LOG_VERSION,
         read_certificate,
     )
+    from carryscope.model.files import weights_hash
 
     if run.config.model.layers != 1:
         log.print("No certificate: only models of one layer can be certified")

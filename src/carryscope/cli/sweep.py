@@ -20,13 +20,13 @@ from carryscope.cli.console import (
     stop_on_signal,
 )
 from carryscope.cli.train import ModelOptions, SeedsTrainingOptions
-from carryscope.errors import CallError, WorkError
+from carryscope.core.errors import CallError, WorkError
 from carryscope.training.presets import DEFAULT_PRESET, run_config
 
 if TYPE_CHECKING:
-    from carryscope.reproduction.side_by_side import Progress
-    from carryscope.reproduction.sweep.finding import Sweep
-    from carryscope.reproduction.sweep.seeds import SeedFinding
+    from carryscope.sweep.finding import Sweep
+    from carryscope.sweep.seeds import SeedFinding
+    from carryscope.sweep.side_by_side import Progress
     from carryscope.training.config import RunConfig
 
 MOST_SEEDS = 10_000
@@ -131,7 +131,7 @@ def sweep_with_progress(
     cluster: str | None,
 ) -> Sweep:
     """Sweep with a bar; Ctrl-C keeps all there is and says how to go on."""
-    from carryscope.reproduction.sweep.sweep import sweep as sweep_seeds
+    from carryscope.sweep.sweep import sweep as sweep_seeds
     from carryscope.training.loop import Stopped
 
     again = f"{program()} {shlex.join(sys.argv[1:])}"
@@ -162,7 +162,7 @@ def sweep_with_progress(
 
 def show_sweep(found: Sweep, directory: Path) -> None:
     """What the seeds come to, for a person."""
-    from carryscope.reproduction.sweep.page import PAGE_FILE
+    from carryscope.sweep.page import PAGE_FILE
 
     table = Table(title="In how many seeds it holds", box=SIMPLE_HEAD, title_justify="left")
     for name in ("", "seeds", "95 % interval"):

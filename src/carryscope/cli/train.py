@@ -20,7 +20,7 @@ from carryscope.cli.console import (
     screen,
     stop_on_signal,
 )
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.training.config import CHECKPOINT_SECONDS, RunConfig, TrainingConfig
 from carryscope.training.presets import DEFAULT_PRESET, PRESETS, changed, run_config
@@ -138,8 +138,8 @@ def wanted_config(
     start_from: Path | None = None,
 ) -> RunConfig:
     """What the call asks for: a run that is there keeps its own recipe unless told otherwise."""
+    from carryscope.core.storage import read_json
     from carryscope.model.files import CONFIG_FILE, check_version
-    from carryscope.storage import read_json
     from carryscope.training.starting import started_config
 
     if start_from is not None:

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
+from carryscope.core.evidence import Mean
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples
-from carryscope.evidence import Mean
 from carryscope.model.transformer import Transformer
 from carryscope.task.questions import Array, Questions
 from carryscope.task.tokens import Format

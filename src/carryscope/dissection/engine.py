@@ -20,11 +20,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from carryscope.core.errors import CallError
 from carryscope.dissection.capture import Capture, capture
 from carryscope.dissection.edits import Edit, Jobs, MeanState
 from carryscope.dissection.hooks import answers_by_hooks
 from carryscope.dissection.interventions import Intervention, Patch, layer_and_part
-from carryscope.errors import CallError
 from carryscope.model.tables import FirstLayerTables
 from carryscope.model.transformer import Transformer
 from carryscope.task.questions import Array, Questions

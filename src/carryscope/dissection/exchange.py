@@ -16,10 +16,10 @@ from pathlib import Path
 
 import msgspec
 
+from carryscope.core.storage import write_json
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.nodes import NodeEffect
-from carryscope.storage import write_json
 
 BEHAVIORS_FILE = Path("findings") / "behaviors.json"
 FEATURES_FILE = Path("findings") / "features.json"

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from carryscope.core.errors import CallError
+from carryscope.core.storage import read_json, write_json
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.dissection.heads import HeadsFinding
@@ -19,9 +21,7 @@ from carryscope.dissection.nodes import NodesFinding
 from carryscope.dissection.purposes import SubtasksFinding
 from carryscope.dissection.rows import RowsFinding
 from carryscope.dissection.story import TrainingStory
-from carryscope.errors import CallError
 from carryscope.model.config import ModelConfig
-from carryscope.storage import read_json, write_json
 
 DISSECTION_FILE = Path("findings") / "dissection.json"
 

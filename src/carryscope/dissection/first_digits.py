@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 
+from carryscope.core.evidence import Share
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples
-from carryscope.evidence import Share
 from carryscope.model.prediction import log_probabilities
 from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns

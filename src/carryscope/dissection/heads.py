@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import msgspec
 
+from carryscope.core.evidence import Mean, Share
 from carryscope.dissection.attention import HeadRole
 from carryscope.dissection.engine import UNCHANGED, Engine, Outcomes
 from carryscope.dissection.interventions import Ablate, How
 from carryscope.dissection.rows import PAPER_THRESHOLD
 from carryscope.dissection.samples import Samples
-from carryscope.evidence import Mean, Share
 from carryscope.task.columns import QuestionClass
 
 

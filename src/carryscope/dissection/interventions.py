@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.task.questions import Questions
 

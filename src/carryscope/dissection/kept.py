@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from carryscope.core.errors import CallError
+from carryscope.core.storage import only_writer
 from carryscope.dissection.dissect import Bar, dissect, no_bar, same_subject
 from carryscope.dissection.exchange import write_exchange
 from carryscope.dissection.findings import (
@@ -19,9 +21,7 @@ from carryscope.dissection.findings import (
     read_dissection,
     write_dissection,
 )
-from carryscope.errors import CallError
 from carryscope.model.transformer import Transformer
-from carryscope.storage import only_writer
 from carryscope.training.losses import StepRecord
 
 

@@ -24,12 +24,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from carryscope.core.evidence import Share
 from carryscope.dissection.capture import before_mlp, block_of
 from carryscope.dissection.engine import CHUNK, Engine
 from carryscope.dissection.neurons import Neuron, NeuronCount, study_neurons
 from carryscope.dissection.samples import Samples, partners
 from carryscope.dissection.separation import alike_pairs, told_apart
-from carryscope.evidence import Share
 from carryscope.model.answer_path import logits_of
 from carryscope.model.choice import chosen_tokens
 from carryscope.task.columns import Columns

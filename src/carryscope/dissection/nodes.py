@@ -11,10 +11,10 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
+from carryscope.core.evidence import Share
 from carryscope.dissection.engine import UNCHANGED, Engine
 from carryscope.dissection.interventions import How, all_nodes
 from carryscope.dissection.samples import Samples
-from carryscope.evidence import Share
 from carryscope.task.columns import Columns, QuestionClass
 
 NODE_HOW: How = "mean"

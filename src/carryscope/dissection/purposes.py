@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from carryscope.evidence import Share
+from carryscope.core.evidence import Share
 
 
 class Purpose(msgspec.Struct, frozen=True, kw_only=True):

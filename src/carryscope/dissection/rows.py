@@ -19,10 +19,10 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
+from carryscope.core.evidence import Mean, Share
 from carryscope.dissection.engine import UNCHANGED, Engine
 from carryscope.dissection.interventions import Ablate, Cut, How
 from carryscope.dissection.samples import Samples
-from carryscope.evidence import Mean, Share
 
 PAPER_THRESHOLD = 0.08
 """The paper's cut-off, in nats. It compares it with the loss; we, with the rise of the loss,

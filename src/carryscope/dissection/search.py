@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from carryscope.core.evidence import Share
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.hypotheses import Hypothesis, Pairs, Prediction, hypotheses_for
 from carryscope.dissection.interventions import NodeSet, parts_at, rows_that_matter
 from carryscope.dissection.purposes import Purpose, Scores
-from carryscope.evidence import Share
 from carryscope.task.questions import Array
 
 LEAST_PAIRS = 30

@@ -17,9 +17,9 @@ import math
 import msgspec
 import numpy as np
 
+from carryscope.core.errors import CallError
+from carryscope.core.evidence import Share
 from carryscope.dissection.loss_curve import LossCurve, task_curves, token_curves
-from carryscope.errors import CallError
-from carryscope.evidence import Share
 from carryscope.task.columns import Task
 from carryscope.task.framework import RankAgreement, task_shares
 from carryscope.training.losses import StepRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.tokens import Format, FormatName
 
 FORMAT_VERSION = 1

@@ -18,10 +18,10 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
+from carryscope.core.storage import read_bytes, read_json, write_bytes
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.model.transformer import Transformer
-from carryscope.storage import read_bytes, read_json, write_bytes
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"

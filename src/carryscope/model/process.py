@@ -7,7 +7,7 @@ import ctypes
 
 import torch
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """glibc's names for when freed memory goes back to the operating system."""

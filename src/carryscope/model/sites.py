@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
 
 if TYPE_CHECKING:

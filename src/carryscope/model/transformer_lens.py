@@ -18,11 +18,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
+from carryscope.core.storage import read_bytes, write_bytes
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import with_weights
 from carryscope.model.transformer import Transformer
-from carryscope.storage import read_bytes, write_bytes
 from carryscope.task.tokens import VOCABULARIES
 
 _TELLING = {

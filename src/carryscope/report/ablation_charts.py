@@ -9,10 +9,10 @@ from typing import Any
 
 import altair as alt
 
+from carryscope.core.evidence import Mean
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.heads import HeadEffect, HeadsFinding
 from carryscope.dissection.rows import RowEffect, RowsFinding
-from carryscope.evidence import Mean
 from carryscope.report.drawing import (
     BLACK,
     BLUE,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.report import dissection_figures as dissected
 from carryscope.report.certificate_figure import proved_tokens
 from carryscope.report.figure import Figure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from carryscope.core.errors import CallError
 from carryscope.dissection.findings import Dissection
-from carryscope.errors import CallError
 from carryscope.report.ablation_charts import heads_by_class, rows_table_figure
 from carryscope.report.circuit_figure import circuit
 from carryscope.report.drawing import needed

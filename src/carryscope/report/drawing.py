@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeVar
 
 import altair as alt
 
+from carryscope.core.errors import CallError
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.findings import Dissection
-from carryscope.errors import CallError
 from carryscope.report.hover import TIP
 from carryscope.task.tokens import Format
 

@@ -20,9 +20,9 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
+from carryscope.core.storage import write_bytes
 from carryscope.report.hover import as_csv, records, speaking, with_tips
-from carryscope.storage import write_bytes
 
 AnyChart = (
     alt.Chart

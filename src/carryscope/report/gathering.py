@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from carryscope.certificate.finding import CERTIFICATE_FILE, Certificate
+from carryscope.core.errors import CallError
 from carryscope.dissection.findings import DISSECTION_FILE, Dissection
 from carryscope.dissection.story import TrainingStory, training_story
-from carryscope.errors import CallError
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.report.shelf import Shelf
@@ -21,14 +22,13 @@ from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import RunConfig
 from carryscope.training.losses import StepRecord
 from carryscope.training.summary import FINDING_FILE, TrainingSummary
-from carryscope.verification.certificate.finding import CERTIFICATE_FILE, Certificate
 from carryscope.verification.faithfulness import FAITHFULNESS_FILE
 from carryscope.verification.risk import RISK_FILE
 
 
 @runtime_checkable
 class Readable(Protocol):
-    """What the report asks of a run: `carryscope.runs.Run`, which stands in a later room."""
+    """What the report asks of a run: `carryscope.stages.Run`, which stands in a later room."""
 
     directory: Path
 

@@ -12,10 +12,10 @@ import altair as alt
 import numpy as np
 from jaxtyping import Float
 
+from carryscope.core.errors import CallError
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.rows import RowsFinding
-from carryscope.errors import CallError
 from carryscope.report.drawing import (
     SAYS,
     Record,

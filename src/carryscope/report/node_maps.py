@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 
 import altair as alt
 
+from carryscope.core.errors import CallError
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.nodes import NodeEffect, NodesFinding
 from carryscope.dissection.purposes import SubtasksFinding
-from carryscope.errors import CallError
 from carryscope.report.drawing import (
     DARK,
     GREY,

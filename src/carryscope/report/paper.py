@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from carryscope.core.storage import read_json
 from carryscope.model.config import ModelConfig
-from carryscope.storage import read_json
 
 VALUES_FILE = Path(__file__).with_name("paper_values.json")
 

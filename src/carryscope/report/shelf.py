@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from carryscope.certificate.features import check_supported
+from carryscope.certificate.finding import Certificate
+from carryscope.core.errors import CallError
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.story import TrainingStory
-from carryscope.errors import CallError
 from carryscope.training.config import RunConfig
 from carryscope.training.summary import TrainingSummary
-from carryscope.verification.certificate.features import check_supported
-from carryscope.verification.certificate.finding import Certificate
 from carryscope.verification.faithfulness import FaithfulnessFinding
 from carryscope.verification.risk_finding import RiskFinding
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import altair as alt
 
+from carryscope.core.evidence import Share
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.first_digits import CarryEffect, FirstDigitsFinding
 from carryscope.dissection.keys import MlpFinding
-from carryscope.evidence import Share
 from carryscope.report.drawing import (
     PAGE,
     SAYS,

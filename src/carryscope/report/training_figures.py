@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import altair as alt
 
+from carryscope.core.errors import CallError
 from carryscope.dissection.story import TrainingStory
-from carryscope.errors import CallError
 from carryscope.report.drawing import (
     BLACK,
     COLOURS,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array, Questions
 

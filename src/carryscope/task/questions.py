@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

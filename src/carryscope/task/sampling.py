@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Bool, Int
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.columns import State
 from carryscope.task.questions import Array, Questions, check_digits
 from carryscope.task.strata import stratum_states

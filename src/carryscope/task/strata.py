@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns, State
 from carryscope.task.questions import Array, check_digits
 

@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.questions import Array, Questions, check_digits
 

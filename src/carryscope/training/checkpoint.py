@@ -16,9 +16,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from carryscope.errors import CallError, WorkError
+from carryscope.core.errors import CallError, WorkError
+from carryscope.core.storage import read_bytes, write_bytes
 from carryscope.model.files import read_tensors, write_tensors
-from carryscope.storage import read_bytes, write_bytes
 from carryscope.training.losses import StepRecord
 from carryscope.training.trainer import Trainer
 

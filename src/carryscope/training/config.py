@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.task.sampling import PAPER_BATCH_SHARE, PAPER_CELL_SHARE
 from carryscope.training.parts import PARTS, Part

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
+from carryscope.core.storage import only_writer, read_bytes, read_json, write_bytes
 from carryscope.model.files import CONFIG_FILE
-from carryscope.storage import only_writer, read_bytes, read_json, write_bytes
 from carryscope.training.checkpoint import CHECKPOINT_FILE, METRICS_FILE
 from carryscope.training.config import RunConfig, differences
 from carryscope.training.loop import claim, is_finished

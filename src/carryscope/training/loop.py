@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from carryscope.errors import CallError, WorkError
+from carryscope.core.errors import CallError, WorkError
+from carryscope.core.storage import only_writer, read_json, write_json
 from carryscope.model.files import (
     CONFIG_FILE,
     WEIGHTS_FILE,
@@ -24,7 +25,6 @@ from carryscope.model.files import (
 )
 from carryscope.model.prediction import predict
 from carryscope.model.process import keep_freed_memory, use_threads
-from carryscope.storage import only_writer, read_json, write_json
 from carryscope.training.checkpoint import (
     CHECKPOINT_FILE,
     MetricsWriter,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.model.config import FORMAT_VERSION, ModelConfig, paper_width
 from carryscope.training.config import RunConfig, TrainingConfig, differences
 

@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 from jaxtyping import Float
 
-from carryscope.evidence import Mean, Share
+from carryscope.core.evidence import Mean, Share
+from carryscope.core.storage import write_bytes, write_json
 from carryscope.model.prediction import answer, predict
 from carryscope.model.transformer import Transformer
-from carryscope.storage import write_bytes, write_json
 from carryscope.task.columns import Columns, QuestionClass
 from carryscope.task.curated import curated_questions
 from carryscope.task.questions import Array

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from jaxtyping import Bool, Int
 
-from carryscope.evidence import Share
+from carryscope.core.evidence import Share
 from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
 from carryscope.task.algorithms import exact_sum

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from carryscope.errors import WorkError
+from carryscope.core.errors import WorkError
 from carryscope.task.questions import Questions
 from carryscope.verification.judging import Judge
 from carryscope.verification.partition import Partition

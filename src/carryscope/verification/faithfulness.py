@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 
+from carryscope.core.errors import CallError
+from carryscope.core.storage import read_json, write_json
 from carryscope.dissection.attention import study_attention
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.samples import Samples
-from carryscope.errors import CallError
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
-from carryscope.storage import read_json, write_json
 from carryscope.verification.agreement import AgreementFinding, answer_digits, study_agreement
 from carryscope.verification.algorithms import Algorithm, shipped
 from carryscope.verification.faithfulness_verdict import faithfulness_verdict

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from carryscope.evidence import Share
+from carryscope.core.evidence import Share
 from carryscope.verification.agreement import Agreement, AgreementFinding
 from carryscope.verification.estimate import Rate
 from carryscope.verification.scrubbing import Scrubbed

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
+from carryscope.core.errors import CallError
 from carryscope.dissection.samples import Samples
-from carryscope.errors import CallError
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array
 from carryscope.verification.algorithms import Algorithm

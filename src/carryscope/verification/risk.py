@@ -14,11 +14,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from carryscope.errors import CallError
-from carryscope.evidence import Z_95, Share
+from carryscope.core.errors import CallError
+from carryscope.core.evidence import Z_95, Share
+from carryscope.core.storage import read_json
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
-from carryscope.storage import read_json
 from carryscope.task.questions import Questions
 from carryscope.task.strata import look_ahead_probabilities
 from carryscope.verification.estimate import Rate, weighted_rate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from carryscope.evidence import Share
+from carryscope.core.evidence import Share
 from carryscope.verification.estimate import Rate
 from carryscope.verification.failures import FailureSearch
 from carryscope.version import __version__

@@ -27,11 +27,11 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from carryscope.core.evidence import Share
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.capture import before_mlp, block_of
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples, partners
-from carryscope.evidence import Share
 from carryscope.model.choice import answer_tokens, chosen_tokens
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.columns import Columns

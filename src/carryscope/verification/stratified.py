@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from carryscope.evidence import Z_95
+from carryscope.core.evidence import Z_95
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array, Questions
 from carryscope.verification.estimate import Rate, weighted_rate

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float, Int
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Array, Questions
 from carryscope.verification.estimate import Rate, weighted_rate

@@ -15,7 +15,7 @@ from carryscope.report.explorer.examples import examples
 from carryscope.report.explorer.page import SCRIPTS, STYLES, explorer_parts
 from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import reference_means
-from carryscope.runs import SHIPPED
+from carryscope.stages import SHIPPED
 from carryscope.task.columns import Columns
 from carryscope.task.questions import parse_question
 from carryscope.training.loop import train

@@ -1,7 +1,7 @@
 """Certificates made by hand, for the tests of the report."""
 
+from carryscope.certificate.finding import Certificate, DigitProof, Family, in_words
 from carryscope.model.config import ModelConfig
-from carryscope.verification.certificate.finding import Certificate, DigitProof, Family, in_words
 
 
 def family(digit: str, states: str, questions: int, example: str) -> Family:

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from report.page.shelves import replaced, shipped_shelf, untrained_shelf
 
-from carryscope.evidence import Share
+from carryscope.core.evidence import Share
 from carryscope.report.page.algorithm import algorithm_sentences, algorithm_title
 from carryscope.report.page.how import how_section
 from carryscope.report.page.parts import Sentences

@@ -22,7 +22,7 @@ from carryscope.report.page.parts import pictures
 from carryscope.report.page.sections import report_sections
 from carryscope.report.paper import paper_values
 from carryscope.report.shelf import Shelf
-from carryscope.runs import Run, import_model
+from carryscope.stages import Run, import_model
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, run_config
 

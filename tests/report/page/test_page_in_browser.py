@@ -11,7 +11,7 @@ from report.page.shelves import shipped_shelf
 
 import carryscope
 from carryscope.report.page.page import report_page
-from carryscope.runs import SHIPPED
+from carryscope.stages import SHIPPED
 
 
 @pytest.fixture(scope="module")

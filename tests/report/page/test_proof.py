@@ -9,7 +9,7 @@ import pytest
 from report.page.certificates import certificate, family
 from report.page.shelves import HOSTILE, Seen, made_hostile, replaced, shipped_shelf
 
-from carryscope.errors import CallError
+from carryscope.core.errors import CallError
 from carryscope.report.catalogue import figure
 from carryscope.report.exact import counted_share
 from carryscope.report.page.method import commands, missing
@@ -24,7 +24,7 @@ from carryscope.report.page.proof import (
 from carryscope.report.page.sections import report_sections
 from carryscope.report.page.verdict import headline, verdict_section
 from carryscope.report.shelf import Shelf
-from carryscope.runs import Run
+from carryscope.stages import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 from carryscope.verification.estimate import Rate

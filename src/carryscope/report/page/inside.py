@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from carryscope.core.evidence import Share
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.heads import HeadEffect, HeadsFinding
 from carryscope.dissection.rows import RowEffect, RowsFinding
-from carryscope.evidence import Share
 from carryscope.report.catalogue import figure
 from carryscope.report.drawing import head_titles
 from carryscope.report.page.parts import Folded, Note, Part, Picture, Section, Table, Text

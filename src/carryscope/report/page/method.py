@@ -15,8 +15,10 @@ import msgspec
 import numpy as np
 import torch
 
+from carryscope.certificate.certify import UNTIL
+from carryscope.certificate.finding import Certificate
+from carryscope.core.errors import CallError
 from carryscope.dissection.findings import PARTS, Dissection
-from carryscope.errors import CallError
 from carryscope.report.page.parts import (
     Commands,
     Facts,
@@ -32,8 +34,6 @@ from carryscope.report.page.proof import unfinished
 from carryscope.report.shelf import Shelf
 from carryscope.training.config import RunConfig
 from carryscope.training.presets import run_config
-from carryscope.verification.certificate.certify import UNTIL
-from carryscope.verification.certificate.finding import Certificate
 from carryscope.version import __version__
 
 

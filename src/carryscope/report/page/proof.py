@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
+from carryscope.certificate.certify import UNTIL
+from carryscope.certificate.finding import Certificate, Family
 from carryscope.report.catalogue import figure
 from carryscope.report.exact import counted_share
 from carryscope.report.page.parts import (
@@ -25,8 +27,6 @@ from carryscope.report.page.parts import (
 )
 from carryscope.report.page.words import listed, with_interval
 from carryscope.report.shelf import Shelf
-from carryscope.verification.certificate.certify import UNTIL
-from carryscope.verification.certificate.finding import Certificate, Family
 from carryscope.verification.risk_finding import RiskFinding
 
 SHOWN_FAMILIES = 8

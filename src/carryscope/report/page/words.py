@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from carryscope.evidence import Mean, Share
+from carryscope.core.evidence import Mean, Share
 from carryscope.model.config import ModelConfig
 from carryscope.report.paper import paper_value
 from carryscope.verification.estimate import Rate

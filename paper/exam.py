@@ -1,0 +1,153 @@
+"""An exam: questions of every kind for every answer digit, the same for all models of a size.
+
+In: a model. Out: for each answer digit and each case, how often the digit is right. The rarest
+cases are asked as often as the commonest, which the measured risk cannot afford.
+
+What a digit needs is told by the columns below it (DESIGN's look-ahead), so the cases are
+
+    BA            no carry arrives, and the column below does not sum to 9
+    UC1           the column below makes the carry that arrives
+    simple US9    the column below sums to 9 and passes a carry on
+    cascade d     d columns below sum to 9 and pass a carry on, d = 2 and up
+    quiet nines   one or more columns below sum to 9, and no carry arrives
+
+In 00445+00555 the digit A3 is a cascade 2. For each digit and look-ahead the questions are drawn
+uniformly among those that have it; quiet nines are of every depth in equal numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from jaxtyping import Int
+
+from carryscope.core.evidence import Share
+from carryscope.core.storage import read_json, write_json
+from carryscope.model.files import weights_hash
+from carryscope.model.prediction import answer
+from carryscope.model.transformer import Transformer
+from carryscope.stages import Run
+from carryscope.task.columns import State
+from carryscope.task.questions import Array, Questions
+from carryscope.task.sampling import with_states
+from carryscope.task.strata import PAIRS_PER_STATE, LookAhead, look_ahead_probabilities
+
+EXAM_FILE = Path("findings") / "exam.json"
+
+EACH = 200
+"""Questions for each digit and look-ahead: an interval reaches at most 6.9 % to either side."""
+
+EXAM_SEED = 20240613
+"""Draws the questions, apart from all batches, which are drawn from (seed, step)."""
+
+QUIET = "quiet nines"
+FIRST_CASES = ("BA", "UC1", "simple US9")
+
+
+class CaseRight(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer digit in one case."""
+
+    digit: str
+    case: str
+    right: Share
+    """How often the digit is right, teacher-forced."""
+
+
+class ExamFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """How a model did."""
+
+    weights_sha256: str
+    each: int
+    """Questions for each digit and look-ahead."""
+    right: list[CaseRight]
+    through_all: Share
+    """Whole answers right where a carry from the units runs through all other columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exam:
+    """All questions, and what each is asked for: one digit, at one look-ahead."""
+
+    questions: Questions
+    asked: tuple[LookAhead, ...]
+    """For each block of questions, in order."""
+
+
+def case_of(look_ahead: LookAhead) -> str:
+    """The name of the case."""
+    depth = look_ahead.depth
+    if not look_ahead.carrying:
+        return QUIET if depth else FIRST_CASES[0]
+    return FIRST_CASES[depth + 1] if depth + 1 < len(FIRST_CASES) else f"cascade {depth}"
+
+
+def cases(digits: int) -> list[str]:
+    """All cases that questions of this size have, in the order of the module's table."""
+    cascades = [f"cascade {depth}" for depth in range(2, digits)]
+    return [*FIRST_CASES[: digits + 1], *cascades, QUIET]
+
+
+@lru_cache(maxsize=2)
+def exam(digits: int, each: int) -> Exam:
+    """The questions for models of so many digits: the same for every model."""
+    generator = np.random.default_rng((EXAM_SEED, digits))
+    asked = tuple(look_ahead_probabilities(digits))
+    blocks = [with_states(generator, _states(generator, case, digits, each)) for case in asked]
+    return Exam(Questions.joined(blocks).frozen(), asked)
+
+
+def _states(
+    generator: np.random.Generator, asked: LookAhead, digits: int, each: int
+) -> Int[Array, "batch column"]:
+    """States of every column: free as in uniform questions, but for those that are looked at."""
+    chances = [PAIRS_PER_STATE[state] / 100 for state in State]
+    states = generator.choice(len(State), (each, digits), p=chances)
+    last = asked.digit - asked.depth
+    states[:, last : asked.digit] = State.PROPAGATE
+    if last:
+        states[:, last - 1] = State.GENERATE if asked.carrying else State.KILL
+    return states
+
+
+def sit(model: Transformer, *, each: int = EACH) -> ExamFinding:
+    """How a model does in the exam, digit by digit, case by case."""
+    layout = model.config.layout
+    taken = exam(layout.digits, each)
+    right = answer(model, taken.questions, free_running=False).right
+    hits: dict[tuple[str, str], list[Array]] = {}
+    whole = right[:0]
+    for i, asked in enumerate(taken.asked):
+        block = right[i * each : (i + 1) * each]
+        of_digit = block[:, layout.answer_length - 1 - asked.digit]
+        hits.setdefault((f"A{asked.digit}", case_of(asked)), []).append(of_digit)
+        if asked == LookAhead(layout.digits, layout.digits - 1, True):
+            whole = block
+    found = [
+        CaseRight(digit=digit, case=case, right=Share.of_hits(np.concatenate(hits[digit, case])))
+        for case in cases(layout.digits)
+        for digit in (f"A{k}" for k in reversed(range(layout.digits + 1)))
+        if (digit, case) in hits
+    ]
+    return ExamFinding(
+        weights_sha256=weights_hash(model),
+        each=each,
+        right=found,
+        through_all=Share.of_hits(whole.all(axis=1)),
+    )
+
+
+def examine(run: Run) -> ExamFinding:
+    """The exam of a run, taken once and kept."""
+    path = run.directory / EXAM_FILE
+    weights = weights_hash(run.model())
+    if path.exists():
+        known = read_json(path, ExamFinding)
+        if known.weights_sha256 == weights:
+            return known
+    found = sit(run.model())
+    write_json(path, found)
+    return found

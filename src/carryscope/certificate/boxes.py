@@ -1,0 +1,241 @@
+"""Boxes of questions, and what one row has to answer in each of them.
+
+In: a row and the trees of its columns. Out: `RowSpace`. A box is one set of digit pairs per
+column, written as node numbers of the trees, units first; it holds every question whose
+columns lie in those sets, so its size is a product of set sizes. The token a row reads last
+(the *query*), the tokens of the answer before it and the digit it must write (the *target*)
+are functions of the question; here they become functions of the box:
+
+    column      4    3      2  1    0         all kill in column 3, sum 12 in column 2:
+    sums        any  0..8  12  any  any       A3's row reads an A4 that depends on column 4,
+                                              A4's row has a carry-in of 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Int
+
+from carryscope.certificate.trees import PAIRS, SUMS, ColumnTree
+from carryscope.task.questions import Array
+from carryscope.task.tokens import Format
+
+UNKNOWN = -1
+"""In place of a token that is not the same for all questions of a box, or of no column."""
+
+NO_CARRY, CARRY = 1, 2
+"""Bits of a set of carries."""
+
+COLUMNS_IN_A_WORD = 9
+"""100^9 questions can be counted in 64 bits. The columns beyond have a word of their own, and only
+the products of words are taken in Python's whole numbers, which are slow."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One answer row: what it reads and what it writes."""
+
+    layout: Format
+    index: int
+    """0 for the row of "="."""
+
+    @property
+    def position(self) -> int:
+        return self.layout.answer_rows[self.index]
+
+    @property
+    def name(self) -> str:
+        """The answer token it writes: A5, say."""
+        return self.layout.answer_names[self.index]
+
+    @property
+    def digit(self) -> int | None:
+        """The answer digit it writes; None for the sign."""
+        digit = self.layout.digits + self.layout.signs - self.index
+        return digit if digit <= self.layout.digits else None
+
+    @property
+    def query_digit(self) -> int | None:
+        """The answer digit it reads last; None where that is "=" or the sign."""
+        digit = self.layout.digits + self.layout.signs - self.index + 1
+        return digit if digit <= self.layout.digits else None
+
+    @property
+    def fixed(self) -> list[tuple[int, int]]:
+        """The (position, token) that are the same in every question."""
+        plus, equals = self.layout.symbols.index("+"), self.layout.symbols.index("=")
+        fixed = [(self.layout.digits, plus), (self.layout.first_row, equals)]
+        signed = self.layout.signs and self.index
+        return [*fixed, (self.layout.first_row + 1, plus)] if signed else fixed
+
+    @property
+    def earlier(self) -> list[tuple[int, int]]:
+        """The (answer digit, position) before the query."""
+        last = self.layout.digits if self.query_digit is None else self.query_digit
+        first = self.layout.first_row + 1 + self.layout.signs
+        count = self.layout.digits - last
+        return [(self.layout.digits - i, first + i) for i in range(count)]
+
+    def positions_of(self, column: int) -> tuple[int, int]:
+        """Where the two digits of a column stand."""
+        return self.layout.digits - 1 - column, 2 * self.layout.digits - column
+
+
+class NodeFacts:
+    """What can be said of the sums in each node of a tree."""
+
+    def __init__(self, tree: ColumnTree) -> None:
+        has = np.array([[np.any(SUMS[row] == s) for s in range(19)] for row in tree.members])
+        self.one_sum = has.sum(1) == 1
+        self.one_residue = (has[:, :10] | np.pad(has[:, 10:], ((0, 0), (0, 1)))).sum(1) == 1
+        """Whether all sums have the same last digit."""
+        self.state = np.where(has[:, 9], 1, np.where(has[:, 10:].any(1), 2, 0))
+        self.one_state = has[:, :9].any(1).astype(int) + has[:, 9] + has[:, 10:].any(1) == 1
+        self.carries = np.stack([_carries_out(has, arriving) for arriving in (0, 1)])
+        """The set of carries that leave, if no carry arrives, and if one does."""
+        self.digits = np.stack([_digits(has, arriving) for arriving in (0, 1)])
+        """The set of answer digits as bits, if no carry arrives, and if one does."""
+
+
+def _carries_out(has: Array, arriving: int) -> Array:
+    below, above = has[:, : 10 - arriving].any(1), has[:, 10 - arriving :].any(1)
+    return np.where(below, NO_CARRY, 0) | np.where(above, CARRY, 0)
+
+
+def _digits(has: Array, arriving: int) -> Array:
+    found = np.zeros(len(has), dtype=np.int64)
+    for s in range(19):
+        found |= has[:, s] * (1 << (s + arriving) % 10)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class RowSpace:
+    """All questions as one row sees them, in boxes of its own trees."""
+
+    row: Row
+    trees: Sequence[ColumnTree]
+
+    @property
+    def columns(self) -> int:
+        return len(self.trees)
+
+    @property
+    def everything(self) -> Int[Array, "1 column"]:
+        """The box of all questions."""
+        return np.zeros((1, self.columns), dtype=np.int16)
+
+    @cached_property
+    def facts(self) -> list[NodeFacts]:
+        return [NodeFacts(tree) for tree in self.trees]
+
+    def share(self, boxes: Int[Array, "box column"]) -> Array:
+        """The share of all questions in each box, rounded: for choosing, never for counting."""
+        sizes = [tree.sizes[boxes[:, c]] / PAIRS for c, tree in enumerate(self.trees)]
+        return np.asarray(np.prod(sizes, axis=0))
+
+    def sizes(self, boxes: Int[Array, "box column"]) -> Array:
+        """How many questions each box holds: exactly, in whole numbers of any size."""
+        held = [tree.sizes[boxes[:, c]] for c, tree in enumerate(self.trees)]
+        words = [
+            np.prod(held[start : start + COLUMNS_IN_A_WORD], axis=0, dtype=np.int64)
+            for start in range(0, self.columns, COLUMNS_IN_A_WORD)
+        ]
+        return product_of_words(words)
+
+    def carries(self, boxes: Int[Array, "box column"]) -> Int[Array, "box digit"]:
+        """The set of carries that may arrive at each column, and leave the last, as bits."""
+        found = np.full((len(boxes), self.columns + 1), NO_CARRY)
+        for c, facts in enumerate(self.facts):
+            without, with_carry = facts.carries[:, boxes[:, c]]
+            found[:, c + 1] = _either(found[:, c], without, with_carry)
+        return found
+
+    def digits(self, boxes: Int[Array, "box column"]) -> Int[Array, "box digit"]:
+        """The set of values of each answer digit as bits; the last is the carry itself."""
+        carries = self.carries(boxes)
+        found = carries.copy()
+        for c, facts in enumerate(self.facts):
+            found[:, c] = _either(carries[:, c], *facts.digits[:, boxes[:, c]])
+        return found
+
+    def targets(self, digits: Int[Array, "box digit"]) -> Int[Array, " box"]:
+        """The token the row must write in each box, where it is the same throughout."""
+        if self.row.digit is None:
+            return np.full(len(digits), self.row.layout.symbols.index("+"))
+        return _only(digits[:, self.row.digit])
+
+    def queries(self, digits: Int[Array, "box digit"]) -> Int[Array, " box"]:
+        """The token the row reads last in each box, where it is the same throughout."""
+        if self.row.query_digit is None:
+            own = "+" if self.row.index else "="
+            return np.full(len(digits), self.row.layout.symbols.index(own))
+        return _only(digits[:, self.row.query_digit])
+
+    def column_to_settle(self, boxes: Int[Array, "box column"]) -> Int[Array, " box"]:
+        """The column to split so that target and query become certain, if they are not.
+
+        First the row's own column and the query's, by their sums; then from the own column
+        downwards, where the state of a column leaves open which carry it hands up.
+        """
+        chosen = np.full(len(boxes), UNKNOWN)
+        if self.row.digit is None:
+            return chosen
+        own, query = self.row.digit, self.row.query_digit
+        if own < self.columns:
+            chosen = np.where(self.facts[own].one_sum[boxes[:, own]], chosen, own)
+        if query is not None and query < self.columns:
+            settled = self.facts[query].one_residue[boxes[:, query]]
+            chosen = np.where((chosen == UNKNOWN) & ~settled, query, chosen)
+        passed_on = np.ones(len(boxes), dtype=bool)
+        for c in reversed(range(self.row.digit)):
+            facts, nodes = self.facts[c], boxes[:, c]
+            mixed = ~facts.one_state[nodes]
+            chosen = np.where((chosen == UNKNOWN) & passed_on & mixed, c, chosen)
+            passed_on &= (facts.state[nodes] == 1) & ~mixed
+        return chosen
+
+    def parts(
+        self, boxes: Int[Array, "box column"], column: Int[Array, " box"]
+    ) -> Int[Array, " box"]:
+        """Into how many parts each box falls when it is split at its column."""
+        counts = np.zeros(len(boxes), dtype=np.int64)
+        for c, tree in enumerate(self.trees):
+            at = column == c
+            counts[at] = tree.parts[boxes[at, c]]
+        return counts
+
+    def children(
+        self, boxes: Int[Array, "box column"], column: Int[Array, " box"]
+    ) -> tuple[Int[Array, "child column"], Int[Array, " box"]]:
+        """Every box split at its column: the parts one after the other, and how many each has."""
+        parts = [self.trees[c].children[box[c]] for box, c in zip(boxes, column, strict=True)]
+        counts = np.array([len(p) for p in parts], dtype=np.int64)
+        split = np.repeat(boxes, counts, axis=0)
+        split[np.arange(len(split)), np.repeat(column, counts)] = [n for p in parts for n in p]
+        return split, counts
+
+
+def product_of_words(words: Sequence[Int[Array, " some"]]) -> Array:
+    """The product of numbers of 64 bits, however large it is."""
+    if len(words) == 1:
+        return words[0]
+    return np.asarray(np.prod([word.astype(object) for word in words], axis=0))
+
+
+def _either(carries: Array, without: Array, with_carry: Array) -> Array:
+    """What is possible, given which carries may arrive."""
+    return np.where(carries & NO_CARRY, without, 0) | np.where(carries & CARRY, with_carry, 0)
+
+
+_ONLY = np.full(1 << 10, UNKNOWN)
+_ONLY[1 << np.arange(10)] = np.arange(10)
+
+
+def _only(sets: Int[Array, " box"]) -> Int[Array, " box"]:
+    """The member of each set of digits that has just one."""
+    return _ONLY[sets]

@@ -1,0 +1,232 @@
+"""One seed: its run brought to its end, and what it comes to.
+
+In: a config and a run directory. Out: `SeedFinding`, what the findings of the run say about the
+algorithm it learnt, in a form that can be laid beside other seeds. Head numbers mean nothing
+between seeds: heads are told apart by the column they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+
+from carryscope.core.evidence import Mean, Share
+from carryscope.dissection.findings import Dissection
+from carryscope.dissection.purposes import Purpose
+from carryscope.sweep.stages import Sign, bring_to_end
+from carryscope.training.config import RunConfig
+from carryscope.training.summary import TrainingSummary
+from carryscope.verification.algorithms import ALGORITHM_1
+from carryscope.verification.estimate import Rate
+from carryscope.verification.faithfulness import FaithfulnessFinding
+from carryscope.verification.risk_finding import CaseRisk, RiskFinding
+from carryscope.verification.stratified import WeightedShare
+
+
+class Carried(msgspec.Struct, frozen=True, kw_only=True):
+    """A sub-task that a head carries, and for which answer digits."""
+
+    kind: str
+    below: int
+    """How many columns below the answer digit."""
+    digits: list[str]
+
+
+class SeedHead(msgspec.Struct, frozen=True, kw_only=True):
+    """One head: what it reads, and what it carries by itself."""
+
+    layer: int
+    head: int
+    offset: int
+    """How many columns below its answer digit it reads, as nearly as can be said."""
+    role: str | None
+    """`own column`, `one below`, ...; null if it has no staircase."""
+    sharpness: float
+    carries: list[Carried]
+
+
+class SeedReading(msgspec.Struct, frozen=True, kw_only=True):
+    """What one head reads most at one answer row, for a small picture."""
+
+    layer: int
+    head: int
+    answer: str
+    column: int
+    share: float
+
+
+class DepthFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer digits of one look-ahead, all places together."""
+
+    depth: int
+    carrying: bool
+    wrong: Rate
+    """The chance that such a digit is wrong, teacher-forced. The ends of the interval are means
+    of those of its places, which is wider than need be."""
+    all_below: float
+    """At every place the chance is below this: the highest upper end."""
+    some_above: float
+    """At some place it is above this: the highest lower end."""
+
+
+class SeedFit(msgspec.Struct, frozen=True, kw_only=True):
+    """How far Algorithm 1 tells what the model says."""
+
+    agreement: Rate
+    """Whole answers that are those of Algorithm 1, over all questions."""
+    errors_alike: WeightedShare | None
+    """Where either is wrong: both are, and say the same. Null if neither ever was."""
+    inside: Share
+    """Answer digits that stay with all exchanged that Algorithm 1 calls irrelevant."""
+    best: str | None
+    """The stated algorithm that agrees best; one that cannot be told from Algorithm 1 by its
+    answers goes by that name."""
+    told_apart: bool | None
+    """Whether it agrees better than the runner-up, interval included; null without one."""
+    best_on_errors: str | None
+    verdict: str
+
+
+class SeedFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What the run of one seed comes to."""
+
+    seed: int
+    run: str
+    """The name of its directory."""
+    weights_sha256: str
+    held_out_loss: Mean
+    last_steps_loss: float
+    failure: Rate
+    """The chance of a wrong answer over all questions."""
+    depths: list[DepthFailure]
+    staircase: str
+    """`present`, `partial` or `absent`, as the dissection has it."""
+    heads: list[SeedHead]
+    """In the order of what they read: own column first, those without a staircase last."""
+    readings: list[SeedReading]
+    missing: list[str]
+    """Sub-tasks of Algorithm 1 that no part was found to carry."""
+    algorithm: SeedFit
+
+
+def study_seed(config: RunConfig, directory: Path, threads: int, stop: Path) -> SeedFinding:
+    """Bring the run of one seed to its end from wherever it stands; what is done is kept.
+
+    Once there is a file at `stop` the work ends, with what it has reached saved.
+    """
+    run = bring_to_end(config, directory, threads=threads, sign=Sign(stop))
+    found, compared = run.dissection(), run.faithfulness()
+    return seed_finding(directory.name, run.training(), found, run.risk(), compared)
+
+
+def seed_finding(
+    name: str,
+    summary: TrainingSummary,
+    found: Dissection,
+    risk: RiskFinding,
+    faithfulness: FaithfulnessFinding,
+) -> SeedFinding:
+    """What the findings of one run come to."""
+    assert found.attention is not None
+    assert found.subtasks is not None
+    return SeedFinding(
+        seed=summary.seed,
+        run=name,
+        weights_sha256=found.weights_sha256,
+        held_out_loss=summary.held_out_loss,
+        last_steps_loss=summary.last_steps_loss,
+        failure=risk.teacher_forced,
+        depths=by_depth(risk.cases),
+        staircase=found.attention.staircase,
+        heads=_heads(found),
+        readings=[
+            SeedReading(
+                layer=reading.layer,
+                head=reading.head,
+                answer=reading.answer,
+                column=reading.top_column,
+                share=round(reading.share.estimate, 4),
+            )
+            for reading in found.attention.readings
+        ],
+        missing=found.subtasks.missing,
+        algorithm=_fit(faithfulness),
+    )
+
+
+def _heads(found: Dissection) -> list[SeedHead]:
+    assert found.attention is not None
+    assert found.subtasks is not None
+    heads = [
+        SeedHead(
+            layer=role.layer,
+            head=role.head,
+            offset=role.offset,
+            role=role.role,
+            sharpness=role.sharpness,
+            carries=_carried(
+                [
+                    purpose
+                    for purpose in found.subtasks.purposes
+                    if purpose.layer == role.layer and purpose.heads == [role.head]
+                ]
+            ),
+        )
+        for role in found.attention.heads
+    ]
+    return sorted(heads, key=lambda h: (h.layer, h.role is None, h.offset, h.head))
+
+
+def _carried(purposes: list[Purpose]) -> list[Carried]:
+    """Purposes of one head, answer digits together that it does the same for."""
+    digits: dict[tuple[str, int], list[str]] = {}
+    for p in purposes:
+        digits.setdefault((p.kind, int(p.digit[1:]) - p.column), []).append(p.digit)
+    carried = [Carried(kind=k, below=below, digits=at) for (k, below), at in digits.items()]
+    return sorted(carried, key=lambda c: (-len(c.digits), c.below, c.kind))
+
+
+def by_depth(cases: list[CaseRisk]) -> list[DepthFailure]:
+    """Failures by look-ahead, each place by its own probability."""
+    kinds = sorted({(case.depth, not case.carrying) for case in cases})
+    return [_together([c for c in cases if (c.depth, not c.carrying) == kind]) for kind in kinds]
+
+
+def _together(cases: list[CaseRisk]) -> DepthFailure:
+    chances = [case.probability for case in cases]
+
+    def mean(values: Sequence[float]) -> float:
+        return fmean(values, weights=chances)
+
+    return DepthFailure(
+        depth=cases[0].depth,
+        carrying=cases[0].carrying,
+        wrong=Rate(
+            mean([case.wrong.estimate for case in cases]),
+            mean([case.wrong.low for case in cases]),
+            mean([case.wrong.high for case in cases]),
+        ),
+        all_below=max(case.wrong.high for case in cases),
+        some_above=max(case.wrong.low for case in cases),
+    )
+
+
+def _fit(found: FaithfulnessFinding) -> SeedFit:
+    stated = found.agreement.of(ALGORITHM_1)
+    same, gap = stated.same_as, found.agreement.difference
+
+    def named(name: str | None) -> str | None:
+        return ALGORITHM_1 if name is not None and name == same else name
+
+    return SeedFit(
+        agreement=stated.answer.agreement,
+        errors_alike=stated.answer.errors_alike,
+        inside=next(one for one in found.inside if one.name == ALGORITHM_1).joint.overall,
+        best=named(found.agreement.best),
+        told_apart=gap.low > 0 if gap is not None else None,
+        best_on_errors=named(found.agreement.best_on_errors),
+        verdict=found.verdict,
+    )

@@ -1,0 +1,105 @@
+"""Boxes: what follows from the sets of digit pairs, against every question they hold."""
+
+from math import prod
+
+import numpy as np
+import pytest
+from box_spaces import questions_of, space_of
+
+from carryscope.certificate.boxes import UNKNOWN, Row, RowSpace
+from carryscope.certificate.exploring import OPEN
+from carryscope.certificate.finding import families
+from carryscope.certificate.proof import RowProof, count_questions
+from carryscope.task.columns import Columns
+from carryscope.task.questions import Questions
+from carryscope.task.tokens import Format, FormatName
+
+
+def split_at_random(space: RowSpace, seed: int) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    box = space.everything
+    for _ in range(generator.integers(1, 9)):
+        parts, _ = space.children(box, generator.integers(space.columns, size=1))
+        box = parts[generator.integers(len(parts))][None] if len(parts) else box
+    return box
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_digits_of_a_box_are_just_those_of_its_questions(seed: int) -> None:
+    space = space_of(2, seed % 3)
+    box = split_at_random(space, seed)
+    questions = questions_of(space, box[0])
+    assert count_questions(space, box) == len(questions)
+    columns = Columns.of(questions)
+    sets = space.digits(box)[0]
+    for digit in range(3):
+        values = columns.answer_digit(digit, columns.carry_in[:, digit])
+        assert sets[digit] == sum(1 << int(value) for value in np.unique(values))
+
+
+@pytest.mark.parametrize(("name", "rows"), [("plain", 3), ("signed", 4)])
+def test_settled_boxes_hold_every_question_once_with_one_target_and_one_query(
+    name: FormatName, rows: int
+) -> None:
+    for index in range(rows):
+        space = space_of(2, index, name)
+        proof = RowProof.settled(space)
+        boxes = proof.boxes[proof.open_boxes()]
+        assert count_questions(space, boxes) == 10_000
+        digits = space.digits(boxes)
+        assert (space.targets(digits) != UNKNOWN).all()
+        assert (space.queries(digits) != UNKNOWN).all()
+
+
+def test_target_and_query_are_the_tokens_of_the_true_answer() -> None:
+    for index in range(4):
+        space = space_of(2, index, "signed")
+        layout, proof = space.row.layout, RowProof.settled(space)
+        for box in proof.boxes[proof.open_boxes()][::7]:
+            tokens = layout.encode(questions_of(space, box))
+            digits = space.digits(box[None])
+            assert (tokens[:, space.row.position + 1] == space.targets(digits)[0]).all()
+            assert (tokens[:, space.row.position] == space.queries(digits)[0]).all()
+
+
+def test_fixed_and_earlier_tokens_stand_where_the_row_says() -> None:
+    questions = Questions(np.array([[5, 4]]), np.array([[7, 6]]))
+    layout = Format(2, "signed")
+    tokens = layout.encode(questions)[0]
+    row = Row(layout, 3)
+    assert row.name == "A0"
+    assert row.query_digit == 1
+    assert all(tokens[position] == token for position, token in row.fixed)
+    truth = {2: 1, 1: 1, 0: 2}  # 45 + 67 = 112
+    assert [(digit, tokens[at]) for digit, at in row.earlier] == [(2, truth[2])]
+    assert [tokens[at] for at in row.positions_of(0)] == [5, 7]
+
+
+def test_masses_of_twenty_digits_are_exact() -> None:
+    space = space_of(20, 0)
+    assert count_questions(space, space.everything) == 10**40
+
+
+def test_the_proof_says_of_a_question_what_its_leaf_says() -> None:
+    space = space_of(2, 1)
+    proof = RowProof.settled(space)
+    leaves = proof.open_boxes()
+    proof.verdict[leaves] = -1 - np.arange(len(leaves)) % 4
+    for leaf in leaves[::11]:
+        assert (proof.about(questions_of(space, proof.boxes[leaf])) == proof.verdict[leaf]).all()
+
+
+def test_boxes_of_many_columns_are_counted_exactly_family_by_family() -> None:
+    space = space_of(11, 5)
+    proof = RowProof.settled(space)
+    boxes = proof.leaves(OPEN)
+    by_hand = [
+        prod(int(tree.sizes[node]) for tree, node in zip(space.trees, box, strict=True))
+        for box in boxes
+    ]
+    assert space.sizes(boxes).tolist() == by_hand
+    assert count_questions(space, boxes) == sum(by_hand) == 100**11
+    found = families(proof, OPEN)
+    assert sum(int(family.questions) for family in found) == 100**11
+    assert sum(family.boxes for family in found) == len(boxes)
+    assert len({family.states for family in found}) == len(found)

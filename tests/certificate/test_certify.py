@@ -1,0 +1,159 @@
+"""The certificate against the truth: every question asked, circuits that are known, no circuit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from built_adder import built_adder
+from exact_margins import as_double, logits_and_scales
+
+from carryscope.certificate.certify import search
+from carryscope.certificate.finding import Certificate
+from carryscope.core.errors import CallError, WorkError
+from carryscope.model.config import ModelConfig
+from carryscope.model.files import load_model
+from carryscope.model.prediction import predict
+from carryscope.model.transformer import Transformer, initialise
+from carryscope.task.questions import Questions, parse_question
+from carryscope.training.loop import train
+from carryscope.training.presets import run_config
+
+TIE = 0.01
+"""Logits; ten times the margin that a proof demands."""
+
+
+def untrained(config: ModelConfig, seed: int = 0) -> Transformer:
+    return initialise(Transformer(config), torch.Generator().manual_seed(seed))
+
+
+def all_questions(digits: int) -> Questions:
+    pairs = np.stack(np.meshgrid(*[np.arange(100)] * digits, indexing="ij"), -1).reshape(-1, digits)
+    return Questions(pairs // 10, pairs % 10)
+
+
+@pytest.fixture(scope="module")
+def trained_tiny(tmp_path_factory: pytest.TempPathFactory) -> Transformer:
+    """A small model that was trained a little: mostly right, not always."""
+    where = tmp_path_factory.mktemp("runs") / "tiny"
+    train(run_config("tiny", {"steps": 300, "d_model": 48}), where)
+    return load_model(where)
+
+
+def counted(model: Transformer) -> tuple[int, list[int]]:
+    """By asking every question: whole answers right, and each token right."""
+    answers = predict(model, all_questions(model.config.digits), free_running=False)
+    return int(answers.correct.sum()), answers.right.sum(0).tolist()
+
+
+def entire(model: Transformer) -> Certificate:
+    return search(model, until=1.0, minutes=5.0, workers=1)
+
+
+def nearly_tied(model: Transformer) -> int:
+    """Questions in which some row has its target within a hair of another token."""
+    questions, exact = all_questions(model.config.digits), as_double(model)
+    tokens = torch.from_numpy(model.config.layout.encode(questions))
+    tied = torch.zeros(len(tokens), dtype=torch.bool)
+    for row, position in enumerate(model.config.layout.answer_rows):
+        logits, _ = logits_and_scales(exact, questions, row)
+        target = tokens[:, position + 1, None]
+        others = logits.scatter(1, target, -torch.inf).amax(1)
+        tied |= (logits.gather(1, target)[:, 0] - others).abs() < TIE
+    return int(tied.sum())
+
+
+def assert_equal_to_counting(model: Transformer) -> Certificate:
+    found = entire(model)
+    right, tokens = counted(model)
+    undecided = int(found.undecided)
+    assert undecided <= nearly_tied(model)
+    assert 0 <= right - int(found.proved_right) <= undecided
+    assert int(found.proved_right) + int(found.proved_wrong) + undecided == int(found.questions)
+    for digit, count in zip(found.per_digit, tokens, strict=True):
+        assert int(digit.proved_right) <= count <= int(digit.proved_right) + int(digit.undecided)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", ["plain", "signed"])
+def test_for_one_digit_the_certificate_equals_asking_every_question(name: str, seed: int) -> None:
+    config = ModelConfig(digits=1, heads=2, d_model=32, format=name)  # type: ignore[arg-type]
+    assert_equal_to_counting(untrained(config, seed))
+
+
+def test_without_an_mlp_the_certificate_equals_asking_every_question() -> None:
+    assert_equal_to_counting(untrained(ModelConfig(digits=1, heads=1, d_model=16, d_mlp=0)))
+
+
+def test_a_model_trained_on_two_digits_is_decided_as_asking_every_question_decides_it(
+    trained_tiny: Transformer,
+) -> None:
+    assert_equal_to_counting(trained_tiny)
+
+
+@pytest.mark.parametrize("digits", [1, 2])
+def test_a_hand_built_adder_is_proved_entirely(digits: int) -> None:
+    found = entire(built_adder(digits, reach=digits))
+    assert found.proved_right == found.questions == str(100**digits)
+
+
+def test_a_hand_built_adder_that_looks_too_short_is_proved_wrong_just_where_it_is() -> None:
+    found = assert_equal_to_counting(built_adder(2, reach=1))
+    # A2 needs the carry of column 0 where column 1 sums to 9: 10 pairs times 45.
+    assert found.proved_wrong == "450"
+    assert {family.states for family in found.wrong_families} == {"PG"}
+
+
+def test_an_untrained_model_is_proved_nothing_it_does_not_do() -> None:
+    model = untrained(ModelConfig(digits=3, heads=2, d_model=48))
+    found = search(model, until=1.0, minutes=0.1, workers=1)
+    generator = np.random.default_rng(0)
+    drawn = Questions(
+        generator.integers(10, size=(4000, 3)), generator.integers(10, size=(4000, 3))
+    )
+    right = float(predict(model, drawn, free_running=True).correct.mean())
+    questions = int(found.questions)
+    assert int(found.proved_right) / questions <= right + 0.01
+    assert int(found.proved_wrong) / questions <= 1 - right + 0.01
+
+
+def test_examples_of_proved_failures_are_answered_wrong() -> None:
+    model = built_adder(2, reach=1)
+    examples = [family.example for family in entire(model).wrong_families]
+    assert examples
+    for example in examples:
+        assert not predict(model, parse_question(example, 2), free_running=True).correct.any()
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    model = untrained(ModelConfig(digits=1, heads=1, d_model=16))
+    for settings in ({"until": 0.0}, {"until": 1.5}, {"minutes": 0.0}, {"workers": 0}):
+        with pytest.raises(CallError, match=next(iter(settings))):
+            search(model, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("blocks.0.mlp.b_in", math.nan),
+        ("blocks.0.mlp.W_in", math.inf),
+        ("blocks.0.mlp.W_in", 3e38),
+        ("blocks.0.mlp.W_out", 1e7),
+        ("unembed.b_U", -math.inf),
+        ("pos_embed.W_pos", math.nan),
+        ("blocks.0.attn.b_Q", 1e15),  # scores of which float64 keeps nothing
+    ],
+)
+def test_a_model_whose_numbers_cannot_be_bounded_is_refused(name: str, value: float) -> None:
+    model = untrained(ModelConfig(digits=1, heads=1, d_model=16))
+    model.state_dict()[name].flatten()[0] = value
+    with pytest.raises(WorkError, match="cannot be certified"):
+        search(model, workers=1)
+
+
+def test_more_than_one_layer_is_refused_in_one_line() -> None:
+    with pytest.raises(CallError, match="models of 1 layer"):
+        search(untrained(ModelConfig(digits=1, heads=1, d_model=16, layers=2)))

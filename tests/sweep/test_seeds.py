@@ -1,0 +1,175 @@
+"""What many seeds come to together, and the page about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from report.page.shelves import HOSTILE, Seen, made_hostile, replaced
+
+import carryscope
+from benchmarks.sweep import throughput
+from carryscope.sweep.finding import SeedFailure, Spread, Sweep, summarised
+from carryscope.sweep.page import sweep_page, sweep_tables
+from carryscope.sweep.seeds import SeedFinding, by_depth, seed_finding
+from carryscope.sweep.sweep import sweep
+from carryscope.training.config import RunConfig
+from carryscope.training.presets import run_config
+from carryscope.verification.estimate import Rate
+from carryscope.verification.risk_finding import CaseRisk
+
+
+@pytest.fixture(scope="module")
+def shipped() -> SeedFinding:
+    run = carryscope.load()
+    return seed_finding("seed-0", run.training(), run.dissection(), run.risk(), run.faithfulness())
+
+
+def holding(found: Sweep) -> dict[str, tuple[int, int]]:
+    return {one.name: (one.holds.count, one.holds.of) for one in found.properties}
+
+
+def test_the_shipped_model_has_the_heads_of_the_paper_in_every_seed(shipped: SeedFinding) -> None:
+    seeds = [replaced(shipped, seed=n) for n in range(3)]
+    found = summarised(carryscope.load().config, range(3), seeds, [])
+    held = holding(found)
+    for name in (
+        "double staircase",
+        "a head reads its own column",
+        "a head reads the column two below",
+        "the head on its own column carries BA",
+        "the head one below carries that column's carry",
+        "the head two below carries that column's carry",
+        "every sub-task of Algorithm 1 is carried",
+        "cascades fail",
+    ):
+        assert held[name] == (3, 3), name
+    assert held["Algorithm 1 tells its answers"] == (0, 3), "98.8 % is below 99 %"
+    assert [group.name for group in found.roles] == ["own column, one below, two below"]
+    assert "in 3 of 3 seeds (44% to 100%)" in found.statement
+
+
+def test_an_algorithm_agrees_best_only_if_it_can_be_told_from_the_runner_up(
+    shipped: SeedFinding,
+) -> None:
+    assert shipped.algorithm.told_apart is False, "look-ahead 4 agrees as well as exact addition"
+    clear = replaced(shipped.algorithm, told_apart=True)
+    seeds = [shipped, replaced(shipped, seed=1, algorithm=clear), replaced(shipped, seed=2)]
+    found = summarised(carryscope.load().config, range(3), seeds, [])
+    told = {group.name: group.seeds for group in found.algorithms}
+    assert told == {"not told apart": [0, 2], "exact addition": [1]}
+    unsure = "in 2 of 3 seeds (21% to 94%) the one that agrees best (exact addition in 2) cannot"
+    assert unsure in found.statement
+    assert (
+        "most often exact addition agrees best"
+        in summarised(carryscope.load().config, [1], seeds[1:2], []).statement
+    )
+
+
+def test_a_head_that_lost_its_task_is_not_said_to_have_it(shipped: SeedFinding) -> None:
+    idle = [replaced(head, carries=[]) for head in shipped.heads]
+    found = summarised(carryscope.load().config, [0], [replaced(shipped, heads=idle)], [])
+    assert holding(found)["the head on its own column carries BA"] == (0, 1)
+    blind = [replaced(head, role=None) for head in shipped.heads]
+    found = summarised(carryscope.load().config, [0], [replaced(shipped, heads=blind)], [])
+    assert holding(found)["the head on its own column carries BA"] == (0, 0)
+    assert holding(found)["a head reads its own column"] == (0, 1)
+
+
+@pytest.mark.slow
+def test_hardly_trained_seeds_have_nothing_of_the_algorithm(tmp_path: Path) -> None:
+    hardly = run_config("tiny", {"digits": 2, "d_model": 12, "steps": 1})
+    found = sweep(hardly, [0], tmp_path, workers=1, threads=1)
+    held = holding(found)
+    for name in ("double staircase", "every sub-task of Algorithm 1 is carried"):
+        assert held[name] == (0, 1)
+    assert held["Algorithm 1 tells its answers"] == (0, 1)
+
+
+def test_failures_of_one_depth_are_put_together_by_their_probabilities() -> None:
+    def case(digit: str, chance: float, wrong: float) -> CaseRisk:
+        rate = Rate(wrong, wrong / 2, wrong * 1.5)
+        return CaseRisk(
+            digit=digit, depth=2, carrying=True, probability=chance, wrong=rate, asked=9
+        )
+
+    (found,) = by_depth([case("A3", 0.1, 0.5), case("A2", 0.3, 0.1)])
+    assert found.wrong.estimate == pytest.approx(0.2)
+    assert (found.wrong.low, found.wrong.high) == pytest.approx((0.1, 0.3))
+    assert (found.all_below, found.some_above) == pytest.approx((0.75, 0.25))
+
+
+@pytest.mark.parametrize(
+    ("count", "ends"), [(5, (None, None)), (6, (0, 5)), (16, (3, 12)), (32, (9, 22))]
+)
+def test_the_interval_of_a_median_is_that_of_the_sign_test(
+    count: int, ends: tuple[int | None, int | None]
+) -> None:
+    spread = Spread.measured("x", [float(value) for value in reversed(range(count))])
+    assert (spread.low, spread.high) == ends
+    assert (spread.median, spread.least, spread.most) == ((count - 1) / 2, 0, count - 1)
+
+
+# The page
+
+
+def page_of(found: Sweep) -> Seen:
+    return Seen(sweep_page(found))
+
+
+def recipe() -> RunConfig:
+    return carryscope.load().config
+
+
+def test_the_page_has_a_staircase_for_each_seed_and_loads_nothing(shipped: SeedFinding) -> None:
+    seeds = [replaced(shipped, seed=n) for n in range(3)]
+    text = sweep_page(summarised(recipe(), range(3), seeds, []))
+    seen = Seen(text)
+    for n in range(3):
+        assert f">seed {n}</text>" in text
+    assert {figure["id"] for figure in seen.all("figure")} == {
+        "figure-properties",
+        "figure-staircases",
+        "figure-numbers",
+        "figure-failures",
+    }
+    policy = next(m["content"] for m in seen.all("meta") if "http-equiv" in m)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    loading = [a for _, a in seen.tags if {"src", "srcset"} & set(a)]
+    links = [a["href"] for a in seen.all("a") if not str(a["href"]).startswith("#")]
+    assert not loading
+    assert not links
+    assert not seen.all("link")
+
+
+def test_hostile_names_are_text_on_the_page(shipped: SeedFinding) -> None:
+    failures = [SeedFailure(seed=9, tried=2, reason=f"a | b {HOSTILE}")]
+    hostile = replaced(recipe(), preset=f"tiny{HOSTILE}")
+    found = summarised(hostile, [0, 9], [made_hostile(shipped)], failures)
+    plain = page_of(summarised(recipe(), [0, 9], [shipped], failures))
+    seen = page_of(found)
+    assert len(seen.all("script")) == len(plain.all("script")) == 1
+    assert not seen.all("img")
+    assert "<script>alert(1)</script>" in seen.text
+    assert "{{ 7*7 }}" in seen.text
+    assert "| 9 | 2 | a \\| b" in sweep_tables(found)
+
+
+def test_a_sweep_without_any_seed_still_has_a_page_that_says_why() -> None:
+    failure = SeedFailure(seed=4, tried=2, reason="The disk is full.")
+    found = summarised(recipe(), [4], [], [failure])
+    assert "No seed was brought to its end." in found.statement
+    assert "Seed 4 failed 2 times: The disk is full." in page_of(found).text
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Sweep) == found
+
+
+# Its speed
+
+
+def test_throughput_is_the_median_of_what_the_turns_gained() -> None:
+    gained, seed = throughput([100.0, 90.0, 120.0], [50.0, 60.0, 66.0])
+    assert (gained.value, gained.met) == (pytest.approx(120 / 66), True)
+    assert seed.value == 50
+    assert throughput([100.0], [63.0])[0].met is False
