@@ -32,7 +32,7 @@ from carryscope.certificate.workers import Task, Worker
 from carryscope.core.errors import CallError
 from carryscope.core.evidence import Mean
 from carryscope.model.transformer import Transformer
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 
 SMALL = 1e-7
 """Boxes are split while they hold at least this share of all questions."""

@@ -38,7 +38,7 @@ from carryscope.model.prediction import CHUNK as QUESTIONS_AT_ONCE
 from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
 from carryscope.stages import SHIPPED, Run
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 from carryscope.task.sampling import uniform
 from carryscope.training.config import RunConfig, differences
 from carryscope.training.presets import preset, run_config

@@ -30,7 +30,8 @@ from carryscope.dissection.nodes import NODE_HOW
 from carryscope.dissection.samples import Samples
 from carryscope.model.transformer import Transformer
 from carryscope.model.transformer_lens import hooked_transformer_config, write_state_dict
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 
 QUESTIONS = 1000
 """Questions in a node map."""

@@ -119,8 +119,8 @@ def _with_progress(
     planned: list[Planned], runs: Path, *, quick: bool, workers: int, threads: int
 ) -> Progress[str, None]:
     """Do what is left, with a bar; what came of each model."""
+    from carryscope.core.progress import Stopped
     from carryscope.sweep.side_by_side import Progress
-    from carryscope.training.loop import Stopped
     from paper.reproduce import reproduce as make
 
     left = [one for one in planned if one.left]

@@ -31,8 +31,8 @@ from carryscope.model.files import weights_hash
 from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
 from carryscope.stages import Run
-from carryscope.task.columns import State
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array, State
+from carryscope.task.questions import Questions
 from carryscope.task.sampling import with_states
 from carryscope.task.strata import PAIRS_PER_STATE, LookAhead, look_ahead_probabilities
 

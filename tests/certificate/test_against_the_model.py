@@ -15,7 +15,7 @@ from carryscope.certificate.workers import Task, Worker
 from carryscope.core.storage import read_json
 from carryscope.model.prediction import predict
 from carryscope.stages import Run
-from carryscope.task.columns import State
+from carryscope.task.operation import State
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import with_states
 

@@ -9,11 +9,12 @@ from built_adder import built_adder
 
 from carryscope.core.errors import CallError
 from carryscope.core.evidence import Mean, Share
+from carryscope.core.progress import Stopped
 from carryscope.core.storage import read_json
 from carryscope.model.files import load_model, save_weights
 from carryscope.stages import Run
 from carryscope.task.columns import Columns
-from carryscope.training.loop import Stopped, train
+from carryscope.training.loop import train
 from carryscope.training.parts import part_of
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer

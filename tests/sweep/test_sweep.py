@@ -12,10 +12,10 @@ import pytest
 from waiting import wait_for
 
 from carryscope.core.errors import CallError, WorkError
+from carryscope.core.progress import Stopped
 from carryscope.core.storage import only_writer, read_json, write_json
 from carryscope.sweep.finding import Sweep
 from carryscope.sweep.sweep import sweep
-from carryscope.training.loop import Stopped
 from carryscope.training.presets import run_config
 
 RECIPE = run_config("tiny", {"digits": 1, "d_model": 12, "steps": 20})

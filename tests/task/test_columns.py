@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from cases import CASES, Case
 
-from carryscope.task.columns import Columns, QuestionClass, State, Task
+from carryscope.task.columns import Columns, QuestionClass, Task
+from carryscope.task.operation import State
 from carryscope.task.questions import Questions, parse_question
 from carryscope.task.sampling import uniform
 

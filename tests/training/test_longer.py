@@ -5,8 +5,9 @@ from functools import partial
 import pytest
 
 from carryscope.core.errors import CallError
+from carryscope.core.progress import Stopped
 from carryscope.training.longer import begins_with, hand_on
-from carryscope.training.loop import Stopped, train
+from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 
 SMALL = {"digits": 2, "d_model": 24}

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from carryscope.core.errors import CallError, WorkError
+from carryscope.core.progress import Stopped
 from carryscope.model.files import load_model
 from carryscope.training.checkpoint import read_metrics
-from carryscope.training.loop import Stopped, train
+from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
 

@@ -8,10 +8,11 @@ import torch
 
 from carryscope.cli.main import run
 from carryscope.core.errors import CallError
+from carryscope.core.progress import Stopped
 from carryscope.model.files import load_model, weights_hash
 from carryscope.stages import SHIPPED, Run
 from carryscope.training.config import RunConfig, TrainingConfig
-from carryscope.training.loop import Stopped, train
+from carryscope.training.loop import train
 from carryscope.training.parts import PARTS, all_but, part_of
 from carryscope.training.presets import preset, run_config
 from carryscope.training.starting import started_config

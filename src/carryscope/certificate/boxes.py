@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Int
 
 from carryscope.certificate.trees import PAIRS, SUMS, ColumnTree
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 from carryscope.task.tokens import Format
 
 UNKNOWN = -1

@@ -37,7 +37,8 @@ from carryscope.core.errors import CallError, WorkError
 from carryscope.model.files import weights_hash
 from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 from carryscope.version import __version__
 
 UNTIL = 0.99

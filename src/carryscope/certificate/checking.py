@@ -45,8 +45,9 @@ from carryscope.certificate.statement import statement
 from carryscope.certificate.workers import Worker, at_work, in_order
 from carryscope.core.errors import WorkError
 from carryscope.model.transformer import Transformer
-from carryscope.task.columns import Columns, State
-from carryscope.task.questions import Array, parse_question
+from carryscope.task.columns import Columns
+from carryscope.task.operation import Array, State
+from carryscope.task.questions import parse_question
 
 AT_ONCE = 2048
 """Boxes whose claims are one piece of work."""

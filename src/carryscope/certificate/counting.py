@@ -35,7 +35,8 @@ from carryscope.certificate.boxes import (
 )
 from carryscope.certificate.exploring import OPEN, RIGHT, STUCK, WRONG
 from carryscope.certificate.proof import RowProof
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 
 MOST_DIGITS_ONE_BY_ONE = 3
 """A million questions are looked up in no time; a hundred million are not."""

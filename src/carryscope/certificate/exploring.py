@@ -17,7 +17,7 @@ from carryscope.certificate.functionals import Elements
 from carryscope.certificate.intervals import Ranges
 from carryscope.certificate.margins import GUARD, Neurons, least_margins
 from carryscope.certificate.row_tables import RowTables
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 
 RIGHT, WRONG, OPEN, STUCK = -1, -2, -3, -4
 """What can be said of a box that is not split: proved right or wrong, not looked at yet, or a

@@ -18,8 +18,7 @@ from carryscope.certificate.exploring import OPEN, STUCK, WRONG
 from carryscope.certificate.proof import RowLog, RowProof
 from carryscope.core.storage import read_json
 from carryscope.model.config import ModelConfig
-from carryscope.task.columns import State
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array, State
 
 CERTIFICATE_FILE = Path("findings") / "certificate.json"
 

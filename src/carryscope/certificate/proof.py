@@ -24,7 +24,8 @@ from carryscope.certificate.boxes import UNKNOWN, RowSpace
 from carryscope.certificate.exploring import OPEN, Fragment
 from carryscope.certificate.trees import ColumnTree
 from carryscope.core.errors import CallError
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 
 
 class TreeLog(msgspec.Struct, frozen=True):

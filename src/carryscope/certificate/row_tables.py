@@ -23,7 +23,7 @@ from carryscope.certificate.boxes import Row, RowSpace
 from carryscope.certificate.features import TINY, Features
 from carryscope.certificate.trees import LEVELS, ColumnTree, grow_tree
 from carryscope.core.errors import WorkError
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 
 SAMPLED_QUERIES = (0, 3, 6, 9)
 """The query tokens by which trees are grown; which ones is a matter of speed only."""

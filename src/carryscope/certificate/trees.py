@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from carryscope.core.errors import CallError
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 
 PAIRS = 100
 """Digit pairs of a column."""

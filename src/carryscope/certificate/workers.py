@@ -26,7 +26,7 @@ from carryscope.certificate.exploring import Fragment, explore
 from carryscope.certificate.features import Features
 from carryscope.certificate.row_tables import RowTables
 from carryscope.core.processes import be_a_helper, dask_client
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 
 ROWS_KEPT = 3
 """Row tables that a process keeps: a few hundred megabytes each for ten digits."""

@@ -131,8 +131,8 @@ def sweep_with_progress(
     cluster: str | None,
 ) -> Sweep:
     """Sweep with a bar; Ctrl-C keeps all there is and says how to go on."""
+    from carryscope.core.progress import Stopped
     from carryscope.sweep.sweep import sweep as sweep_seeds
-    from carryscope.training.loop import Stopped
 
     again = f"{program()} {shlex.join(sys.argv[1:])}"
     with stop_on_signal() as stopped, WorkProgress("sweep", len(seeds)) as bar:

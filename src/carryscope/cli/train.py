@@ -166,7 +166,7 @@ def train_with_progress(
     checkpoint_every: float = CHECKPOINT_SECONDS,
 ) -> TrainingSummary:
     """Train with a bar; Ctrl-C saves and says with which command to go on."""
-    from carryscope.training.loop import Stopped
+    from carryscope.core.progress import Stopped
     from carryscope.training.loop import train as train_run
 
     assert config.training is not None

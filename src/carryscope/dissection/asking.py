@@ -13,7 +13,8 @@ from carryscope.dissection.attention import pattern
 from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
 from carryscope.task.columns import Columns, Task
-from carryscope.task.questions import Array, Questions, parse_question
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions, parse_question
 from carryscope.task.tokens import Format
 
 MOST_POSITIONS = 2

@@ -21,7 +21,8 @@ from carryscope.core.evidence import Mean
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples
 from carryscope.model.transformer import Transformer
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 from carryscope.task.tokens import Format
 
 TOP_TOKENS, LEAST_SHARE = 4, 0.01

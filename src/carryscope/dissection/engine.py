@@ -27,7 +27,8 @@ from carryscope.dissection.hooks import answers_by_hooks
 from carryscope.dissection.interventions import Intervention, Patch, layer_and_part
 from carryscope.model.tables import FirstLayerTables
 from carryscope.model.transformer import Transformer
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 
 CHUNK = 256
 """Questions at a time, at most."""

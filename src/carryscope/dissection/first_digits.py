@@ -28,7 +28,8 @@ from carryscope.dissection.samples import Samples
 from carryscope.model.prediction import log_probabilities
 from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 from carryscope.task.sampling import Variable, counterfactuals
 
 PAIRS = 200

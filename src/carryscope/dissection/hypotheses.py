@@ -24,7 +24,8 @@ from jaxtyping import Bool, Int
 
 from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 
 Kind = Literal["BA", "MC1", "MS9", "state", "carry_in", "digit"]
 """The paper's sub-tasks; `state` is MC1 and MS9 together; `digit` is the finished answer digit."""

@@ -33,7 +33,8 @@ from carryscope.dissection.separation import alike_pairs, told_apart
 from carryscope.model.answer_path import logits_of
 from carryscope.model.choice import chosen_tokens
 from carryscope.task.columns import Columns
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 from carryscope.task.sampling import with_states
 
 QUESTIONS = 6000

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from numpy.lib.stride_tricks import sliding_window_view
 
 from carryscope.task.columns import Task
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 from carryscope.training.losses import StepRecord
 from carryscope.training.summary import LAST_STEPS
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from carryscope.dissection.capture import hidden_of
 from carryscope.model.transformer import Block
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 
 EXPLAINS = 0.5
 """A neuron follows what explains more than half of its variance."""

@@ -14,7 +14,8 @@ from jaxtyping import Int
 
 from carryscope.task.columns import Columns, QuestionClass
 from carryscope.task.curated import curated_questions
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 from carryscope.task.sampling import enriched, uniform, with_nines
 
 BATCH, BATCHES = 64, 15

@@ -14,7 +14,7 @@ from carryscope.dissection.engine import Engine
 from carryscope.dissection.hypotheses import Hypothesis, Pairs, Prediction, hypotheses_for
 from carryscope.dissection.interventions import NodeSet, parts_at, rows_that_matter
 from carryscope.dissection.purposes import Purpose, Scores
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 
 LEAST_PAIRS = 30
 """With fewer pairs a hypothesis is not tested, and two count as not told apart."""

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 
 TOLD_APART = 0.9
 """Two keys are told apart if nine in ten of their vectors lie nearer to their own centroid."""

@@ -23,7 +23,8 @@ from torch import Tensor
 from carryscope.model.answer_path import answer_logits
 from carryscope.model.choice import answer_tokens
 from carryscope.model.transformer import Transformer
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 
 CHUNK = 512
 """Questions per forward pass: their activations stay near the processor's cache."""

@@ -31,7 +31,7 @@ from carryscope.report.drawing import (
 )
 from carryscope.report.figure import Figure
 from carryscope.report.hover import TIP
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 from carryscope.task.tokens import Format
 
 ROW = 16.0

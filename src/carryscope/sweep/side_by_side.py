@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from carryscope.core.pool import K, Outcome, T, at_work, work_through
+from carryscope.core.progress import Stopped
 from carryscope.core.storage import write_bytes
-from carryscope.training.loop import Stopped
 
 R = TypeVar("R")
 """What a run is called: a seed, the name of a model."""

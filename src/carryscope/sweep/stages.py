@@ -12,13 +12,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from carryscope.core.progress import Stopped
 from carryscope.core.storage import LOCK_FILE
 from carryscope.dissection.findings import DISSECTION_FILE
 from carryscope.model.files import CONFIG_FILE
 from carryscope.stages import Run
 from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import RunConfig
-from carryscope.training.loop import Stopped, train
+from carryscope.training.loop import train
 from carryscope.training.summary import FINDING_FILE
 from carryscope.verification.faithfulness import FAITHFULNESS_FILE
 from carryscope.verification.risk import RISK_FILE

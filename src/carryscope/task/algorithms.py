@@ -13,7 +13,8 @@ from jaxtyping import Int
 
 from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 
 ALGORITHM_1_REACH = 2
 """Algorithm 1 looks two columns below each answer digit."""

@@ -21,22 +21,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Int
 
-from carryscope.task.questions import Array, Questions
-
-
-class State(IntEnum):
-    """What a column does with a carry arriving from below."""
-
-    KILL = 0
-    """S <= 8: no carry leaves, whatever arrives."""
-    PROPAGATE = 1
-    """S = 9: the carry that arrives is passed on."""
-    GENERATE = 2
-    """S >= 10: a carry leaves, whatever arrives."""
-
-    @property
-    def letter(self) -> str:
-        return self.name[0]
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 
 
 class Task(IntEnum):

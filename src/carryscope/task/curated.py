@@ -14,8 +14,8 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Bool, UInt
 
-from carryscope.task.columns import State
-from carryscope.task.questions import Array, Questions, check_digits
+from carryscope.task.operation import Array, State
+from carryscope.task.questions import Questions, check_digits
 from carryscope.task.sampling import uniform, with_states
 from carryscope.task.strata import LookAhead, look_ahead_probabilities
 

@@ -24,7 +24,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from carryscope.task.columns import State, Task
+from carryscope.task.columns import Task
+from carryscope.task.operation import State
 from carryscope.task.strata import PAIRS_PER_STATE, LookAhead, look_ahead_probabilities
 
 

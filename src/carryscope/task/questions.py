@@ -12,19 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from carryscope.core.errors import CallError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[Any]
-else:
-    Array = np.ndarray
+from carryscope.task.operation import Array
 
 MAX_DIGITS = 20
 """The largest question size. Nothing but patience stands in the way of more."""

@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from carryscope.core.errors import CallError
-from carryscope.task.columns import State
-from carryscope.task.questions import Array, Questions, check_digits
+from carryscope.task.operation import Array, State
+from carryscope.task.questions import Questions, check_digits
 from carryscope.task.strata import stratum_states
 
 PAPER_BATCH_SHARE = 0.2

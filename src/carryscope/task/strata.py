@@ -17,8 +17,9 @@ import numpy as np
 from jaxtyping import Int
 
 from carryscope.core.errors import CallError
-from carryscope.task.columns import Columns, State
-from carryscope.task.questions import Array, check_digits
+from carryscope.task.columns import Columns
+from carryscope.task.operation import Array, State
+from carryscope.task.questions import check_digits
 
 PAIRS_PER_SUM = tuple(10 - abs(s - 9) for s in range(19))
 """How many of the 100 digit pairs have each raw sum."""

@@ -19,7 +19,8 @@ from jaxtyping import Int
 
 from carryscope.core.errors import CallError
 from carryscope.task.algorithms import exact_sum
-from carryscope.task.questions import Array, Questions, check_digits
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions, check_digits
 
 T = TypeVar("T")
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from carryscope.core.errors import CallError, WorkError
+from carryscope.core.progress import Stopped
 from carryscope.core.storage import only_writer, read_json, write_json
 from carryscope.model.files import (
     CONFIG_FILE,
@@ -41,10 +42,6 @@ from carryscope.training.trainer import Trainer
 
 LOOK_EVERY = 50
 """Steps between looks at the held-out loss when there is a target to stop at."""
-
-
-class Stopped(WorkError):
-    """The training was asked to stop; everything done so far is saved."""
 
 
 def train(

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from carryscope.task.columns import Columns, Task
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 
 
 class StepRecord(msgspec.Struct, frozen=True):

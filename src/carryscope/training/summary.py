@@ -19,7 +19,7 @@ from carryscope.model.prediction import answer, predict
 from carryscope.model.transformer import Transformer
 from carryscope.task.columns import Columns, QuestionClass
 from carryscope.task.curated import curated_questions
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 from carryscope.task.sampling import uniform
 from carryscope.training.config import RunConfig
 from carryscope.training.data import HELD_OUT_BATCH, held_out_questions

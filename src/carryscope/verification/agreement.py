@@ -21,7 +21,7 @@ from carryscope.core.evidence import Share
 from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
 from carryscope.task.algorithms import exact_sum
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 from carryscope.task.strata import LookAhead, look_ahead_probabilities
 from carryscope.task.tokens import Format
 from carryscope.verification.algorithms import Algorithm

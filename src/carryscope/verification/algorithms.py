@@ -21,7 +21,8 @@ from jaxtyping import Bool, Int
 from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.task.algorithms import ALGORITHM_1_REACH, exact_sum, look_ahead_sum
 from carryscope.task.columns import Columns
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 
 FARTHEST = 6
 """The farthest look-ahead that is shipped beside exact addition. One that looks farther differs

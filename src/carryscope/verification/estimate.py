@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 
 TAIL = 0.025
 """Each tail of a 95 % interval."""

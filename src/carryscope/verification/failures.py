@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.task.columns import Columns, State
-from carryscope.task.questions import Array, Questions
+from carryscope.task.columns import Columns
+from carryscope.task.operation import Array, State
+from carryscope.task.questions import Questions
 from carryscope.verification.estimate import Rate, weighted_rate
 from carryscope.verification.judging import Judge
 from carryscope.verification.partition import Partition

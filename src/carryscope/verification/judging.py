@@ -14,7 +14,8 @@ from jaxtyping import Bool
 
 from carryscope.model.prediction import answer_both
 from carryscope.model.transformer import Transformer
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 
 
 class Mistakes(NamedTuple):

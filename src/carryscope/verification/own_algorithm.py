@@ -17,7 +17,7 @@ from jaxtyping import Bool
 from carryscope.core.errors import CallError
 from carryscope.dissection.samples import Samples
 from carryscope.task.columns import Columns
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 from carryscope.verification.algorithms import Algorithm
 
 PROBES = 2000

@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from carryscope.task.columns import Columns, State
-from carryscope.task.questions import Array, Questions, check_digits
+from carryscope.task.columns import Columns
+from carryscope.task.operation import Array, State
+from carryscope.task.questions import Questions, check_digits
 from carryscope.task.sampling import with_states
 from carryscope.task.strata import (
     PAIRS_PER_STATE,

@@ -35,7 +35,8 @@ from carryscope.dissection.samples import Samples, partners
 from carryscope.model.choice import answer_tokens, chosen_tokens
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.columns import Columns
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 from carryscope.task.sampling import with_states
 from carryscope.verification.algorithms import Algorithm, numbered
 

@@ -16,7 +16,8 @@ from jaxtyping import Bool, Float, Int
 
 from carryscope.core.evidence import Z_95
 from carryscope.task.columns import Columns
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 from carryscope.verification.estimate import Rate, weighted_rate
 from carryscope.verification.partition import Partition, partition
 

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from carryscope.dissection.keys import Keys
-from carryscope.task.columns import State
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array, State
 from carryscope.verification.stratified import Sample, WeightedShare
 
 

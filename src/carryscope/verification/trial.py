@@ -23,7 +23,8 @@ from jaxtyping import Float, Int
 
 from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns
-from carryscope.task.questions import Array, Questions
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
 from carryscope.verification.estimate import Rate, weighted_rate
 from carryscope.verification.judging import Judge
 from carryscope.verification.partition import Partition

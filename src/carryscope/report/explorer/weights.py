@@ -18,7 +18,7 @@ from torch import Tensor
 
 from carryscope.dissection.samples import Samples
 from carryscope.model.transformer import Transformer
-from carryscope.task.questions import Array
+from carryscope.task.operation import Array
 
 CHUNK = 128
 """Questions at a time while means are taken: a few megabytes for each site."""

@@ -1,0 +1,173 @@
+"""What a column computes, as a value: the one place where 9 and 10 stand.
+
+An `Operation` has three tables over the two digits of a column. For addition:
+
+    digits    raw value    state                              answer digit
+    4, 4      8            kill: no carry leaves              8, or 9 if a carry arrives
+    4, 5      9            propagate: passes a carry on       9, or 0
+    5, 5      10           generate: a carry leaves           0, or 1
+
+Everything else about the task follows from these: columns, strata, sampling, algorithms,
+hypotheses, the certificate's trees and the words of the report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Int
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+else:
+    Array = np.ndarray
+
+BASE = 10
+"""Digits are decimal."""
+
+PAIRS = BASE**2
+"""Digit pairs that a column can hold; the pair (D, D') has the number BASE * D + D'."""
+
+
+class State(IntEnum):
+    """What a column does with a carry arriving from below."""
+
+    KILL = 0
+    """No carry leaves, whatever arrives."""
+    PROPAGATE = 1
+    """The carry that arrives is passed on."""
+    GENERATE = 2
+    """A carry leaves, whatever arrives."""
+
+    @property
+    def letter(self) -> str:
+        return self.name[0]
+
+
+@dataclass(frozen=True)
+class Words:
+    """How an operation is spoken of. A column "sums to 9"; columns "sum to 9"."""
+
+    question: str
+    """What a question is called: a sum."""
+    verb: str
+    """What the model does: it adds."""
+    carry: str
+    """What travels from column to column."""
+    passing: str
+    """A column that passes it on, and `passing_plural`: nines."""
+    passing_plural: str
+    column: dict[State, str]
+    """What one column in each state does: "sums to 9"."""
+    columns: dict[State, str]
+    """The same of several columns: "sum to 9"."""
+
+
+@dataclass(frozen=True)
+class Subtasks:
+    """The field's names for what must be computed in a column."""
+
+    base: str
+    """The raw value modulo 10: BA."""
+    makes: str
+    """The column generates: MC1."""
+    passes: str
+    """The column propagates: MS9."""
+    uses: str
+    """A carry arrives: UC1."""
+    uses_and_passes: str
+    """A carry arrives at a column that propagates: US9."""
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """What a column makes of its two digits, and of a carry that arrives."""
+
+    name: str
+    symbol: str
+    raw: Int[Array, "first second"]
+    """The raw value of each digit pair."""
+    propagates: int
+    """The raw value at which a column passes a carry on."""
+    step: int
+    """What an arriving carry adds to the raw value: 1, or -1 for a borrow."""
+    words: Words = field(repr=False)
+    subtasks: Subtasks = field(repr=False)
+
+    def state_of(self, raw: Int[Array, "*shape"]) -> Int[Array, "*shape"]:
+        """The `State` of columns with these raw values."""
+        beyond = self.step * (np.asarray(raw, dtype=np.int8) - np.int8(self.propagates))
+        return (np.sign(beyond) + 1).astype(np.int8)
+
+    def digit_of(self, raw: Int[Array, "*shape"], carry: Any = 0) -> Int[Array, "*shape"]:
+        """The answer digit of columns with these raw values, if this carry arrives."""
+        return np.asarray((raw + self.step * np.asarray(carry, dtype=np.int8)) % BASE)
+
+    @cached_property
+    def state(self) -> Int[Array, "first second"]:
+        """The `State` of each digit pair."""
+        return self.state_of(self.raw)
+
+    @cached_property
+    def pairs_of_state(self) -> dict[State, Int[Array, "pair 2"]]:
+        """The digit pairs that leave a column in each state."""
+        return {state: np.argwhere(self.state == state).astype(np.int8) for state in State}
+
+    @cached_property
+    def pairs_per_state(self) -> dict[State, int]:
+        """How many of the 100 digit pairs leave a column in each state: 45, 10, 45."""
+        return {state: len(pairs) for state, pairs in self.pairs_of_state.items()}
+
+    def pairs_with(self, raw: int) -> Int[Array, "pair 2"]:
+        """The digit pairs with a raw value, by their first digit."""
+        return np.argwhere(self.raw == raw).astype(np.int8)
+
+    @cached_property
+    def passing_second(self) -> Int[Array, " first"]:
+        """For each first digit, the second one with which the column propagates."""
+        return self.pairs_of_state[State.PROPAGATE][:, 1]
+
+    @cached_property
+    def passing_first(self) -> Int[Array, " second"]:
+        """For each second digit, the first one with which the column propagates."""
+        return np.argmax(self.raw == self.propagates, axis=0).astype(np.int8)
+
+    def text(self, first: int, second: int) -> str:
+        """A question as a person writes it: `445+555`."""
+        return f"{first}{self.symbol}{second}"
+
+
+_DIGITS = np.arange(BASE, dtype=np.int8)
+
+ADD = Operation(
+    name="addition",
+    symbol="+",
+    raw=np.add.outer(_DIGITS, _DIGITS),
+    propagates=BASE - 1,
+    step=1,
+    words=Words(
+        question="sum",
+        verb="adds",
+        carry="carry",
+        passing="nine",
+        passing_plural="nines",
+        column={
+            State.KILL: "sums to 8 or less",
+            State.PROPAGATE: "sums to 9",
+            State.GENERATE: "sums to 10 or more",
+        },
+        columns={
+            State.KILL: "sum to 8 or less",
+            State.PROPAGATE: "sum to 9",
+            State.GENERATE: "sum to 10 or more",
+        },
+    ),
+    subtasks=Subtasks(base="BA", makes="MC1", passes="MS9", uses="UC1", uses_and_passes="US9"),
+)
+"""Addition: raw value D + D'; a column propagates at 9 and generates from 10 on."""
