@@ -21,7 +21,7 @@ from typing import Literal
 import msgspec
 
 from carryscope.core.storage import read_json
-from carryscope.report.page.words import percent, with_interval
+from carryscope.core.words import percent, with_interval
 from carryscope.report.paper import paper_values
 from carryscope.verification.estimate import Rate
 

@@ -184,7 +184,7 @@ def _digit_table(found: Certificate) -> Table:
 
 def _counted(questions: str, found: Certificate, *, at_most: bool = False) -> str:
     """A number of questions in full, or as a share where a line would not hold it."""
-    from carryscope.report.exact import counted_share
+    from carryscope.core.words import counted_share
 
     if int(found.questions) <= MOST_IN_FULL:
         return f"{int(questions):,}"

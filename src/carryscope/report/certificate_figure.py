@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import altair as alt
 
 from carryscope.certificate.finding import Certificate, DigitProof
+from carryscope.core.words import counted_share
 from carryscope.report.drawing import BLACK, BLUE, SAYS, Record, data, names_down, series
-from carryscope.report.exact import counted_share
 from carryscope.report.figure import AnyChart, Figure
 from carryscope.report.hover import TIP
 

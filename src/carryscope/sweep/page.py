@@ -11,6 +11,7 @@ from pathlib import Path
 
 from carryscope.core.evidence import Share
 from carryscope.core.storage import write_bytes
+from carryscope.core.words import percent, with_interval
 from carryscope.report.markdown import table
 from carryscope.report.page.page import page_of
 from carryscope.report.page.parts import (
@@ -24,7 +25,6 @@ from carryscope.report.page.parts import (
     Table,
     Text,
 )
-from carryscope.report.page.words import percent, with_interval
 from carryscope.sweep import figures
 from carryscope.sweep.finding import (
     Spread,

@@ -103,7 +103,8 @@ class Operation:
     def state_of(self, raw: Int[Array, "*shape"]) -> Int[Array, "*shape"]:
         """The `State` of columns with these raw values."""
         beyond = self.step * (np.asarray(raw, dtype=np.int8) - np.int8(self.propagates))
-        return (np.sign(beyond) + 1).astype(np.int8)
+        state: Array = (np.sign(beyond) + 1).astype(np.int8)
+        return state
 
     def digit_of(self, raw: Int[Array, "*shape"], carry: Any = 0) -> Int[Array, "*shape"]:
         """The answer digit of columns with these raw values, if this carry arrives."""
@@ -131,12 +132,14 @@ class Operation:
     @cached_property
     def passing_second(self) -> Int[Array, " first"]:
         """For each first digit, the second one with which the column propagates."""
-        return self.pairs_of_state[State.PROPAGATE][:, 1]
+        second: Array = self.pairs_of_state[State.PROPAGATE][:, 1]
+        return second
 
     @cached_property
     def passing_first(self) -> Int[Array, " second"]:
         """For each second digit, the first one with which the column propagates."""
-        return np.argmax(self.raw == self.propagates, axis=0).astype(np.int8)
+        first: Array = np.argmax(self.raw == self.propagates, axis=0).astype(np.int8)
+        return first
 
     def text(self, first: int, second: int) -> str:
         """A question as a person writes it: `445+555`."""

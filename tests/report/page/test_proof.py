@@ -10,8 +10,8 @@ from report.page.certificates import certificate, family
 from report.page.shelves import HOSTILE, Seen, made_hostile, replaced, shipped_shelf
 
 from carryscope.core.errors import CallError
+from carryscope.core.words import counted_share
 from carryscope.report.catalogue import figure
-from carryscope.report.exact import counted_share
 from carryscope.report.page.method import commands, missing
 from carryscope.report.page.page import report_page
 from carryscope.report.page.parts import Missing, Note, Numbers, Table, Text

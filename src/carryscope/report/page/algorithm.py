@@ -8,13 +8,13 @@ sentence says so; where it was not looked for, there is none.
 from __future__ import annotations
 
 from carryscope.core.evidence import Share
+from carryscope.core.words import counted, listed, percent, place_of, spanned
 from carryscope.dissection.attention import AttentionFinding, role_name
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.first_digits import FirstDigitsFinding, Rule
 from carryscope.dissection.keys import KeyTest
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.report.drawing import head_name
-from carryscope.report.page.words import counted, listed, percent, place_of, spanned
 from carryscope.report.shelf import Shelf
 from carryscope.verification.risk_finding import CaseRisk, RiskFinding
 from carryscope.verification.risk_verdict import UNSAFE

@@ -5,11 +5,12 @@ In: the shelf of a run. Out: sections on what the paper claims without test, or 
 
 from __future__ import annotations
 
+from carryscope.core.words import with_interval
 from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.dissection.keys import MlpFinding
 from carryscope.report.catalogue import figure
 from carryscope.report.page.parts import Folded, Part, Picture, Section, Table, Text
-from carryscope.report.page.words import paper_text, with_interval
+from carryscope.report.page.words import paper_text
 from carryscope.report.shelf import Shelf
 
 

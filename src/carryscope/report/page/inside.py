@@ -8,13 +8,14 @@ from __future__ import annotations
 from itertools import groupby
 
 from carryscope.core.evidence import Share
+from carryscope.core.words import loss, percent, with_interval
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.heads import HeadEffect, HeadsFinding
 from carryscope.dissection.rows import RowEffect, RowsFinding
 from carryscope.report.catalogue import figure
 from carryscope.report.drawing import head_titles
 from carryscope.report.page.parts import Folded, Note, Part, Picture, Section, Table, Text
-from carryscope.report.page.words import loss, paper_cell, paper_text, percent, with_interval
+from carryscope.report.page.words import paper_cell, paper_text
 from carryscope.report.shelf import Shelf
 
 PATTERNS_SHOWN = 4

@@ -5,9 +5,10 @@ In: the shelf of a run. Out: sections from the findings of `risk` and `faithful`
 
 from __future__ import annotations
 
+from carryscope.core.words import percent, with_interval
 from carryscope.report.catalogue import figure
 from carryscope.report.page.parts import Facts, Folded, Note, Part, Picture, Section, Table, Text
-from carryscope.report.page.words import paper_text, percent, with_interval
+from carryscope.report.page.words import paper_text
 from carryscope.report.shelf import Shelf
 from carryscope.verification.agreement import AlgorithmAgreement
 from carryscope.verification.faithfulness import FaithfulnessFinding

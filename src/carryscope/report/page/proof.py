@@ -12,8 +12,8 @@ from typing import Literal
 
 from carryscope.certificate.certify import UNTIL
 from carryscope.certificate.finding import Certificate, Family
+from carryscope.core.words import counted_share, listed, with_interval
 from carryscope.report.catalogue import figure
-from carryscope.report.exact import counted_share
 from carryscope.report.page.parts import (
     Commands,
     Facts,
@@ -25,7 +25,6 @@ from carryscope.report.page.parts import (
     Table,
     Text,
 )
-from carryscope.report.page.words import listed, with_interval
 from carryscope.report.shelf import Shelf
 from carryscope.verification.risk_finding import RiskFinding
 

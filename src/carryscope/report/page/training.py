@@ -5,16 +5,11 @@ In: the shelf of a run. Out: a section, or none for a model that was not trained
 
 from __future__ import annotations
 
+from carryscope.core.words import percent, with_interval
 from carryscope.dissection.story import TrainingStory
 from carryscope.report.catalogue import figure
 from carryscope.report.page.parts import Folded, Note, Part, Picture, Section, Table, Text
-from carryscope.report.page.words import (
-    paper_cell,
-    paper_share,
-    paper_text,
-    percent,
-    with_interval,
-)
+from carryscope.report.page.words import paper_cell, paper_share, paper_text
 from carryscope.report.shelf import Shelf
 from carryscope.task.columns import Columns, Task
 from carryscope.training.data import held_out_questions

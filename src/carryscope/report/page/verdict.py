@@ -8,9 +8,8 @@ from __future__ import annotations
 import shlex
 
 from carryscope.certificate.finding import Certificate
-from carryscope.report.exact import counted_share
+from carryscope.core.words import between, counted, counted_share, listed, percent
 from carryscope.report.page.parts import Missing, Number, Numbers, Part, Section, Text
-from carryscope.report.page.words import between, counted, listed, percent
 from carryscope.report.shelf import Shelf
 from carryscope.verification.risk_finding import RiskFinding
 from carryscope.verification.risk_verdict import SAFE, UNSAFE

@@ -1,0 +1,115 @@
+"""Numbers as words: the one place where a share, an interval or a list becomes text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Protocol
+
+DIGITS = 3
+"""Digits of a counted share that matter, or of its distance from 100 %."""
+
+DECIMALS = 6
+"""Decimals of a percentage at most."""
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+class Interval(Protocol):
+    """An estimate between two bounds."""
+
+    @property
+    def estimate(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+def percent(share: float) -> str:
+    """A share with two digits that count, and as many of its distance from 100 %.
+
+    What is rare does not turn into 0 %, and what is nearly certain not into 100 %.
+    """
+    if math.isnan(share):
+        return "none asked"
+    near = min(share, 1 - share)
+    if near <= 0:
+        return f"{share:.0%}"
+    decimals = max(0, min(6, 1 - math.floor(math.log10(100 * near))))
+    return f"{share:.{min(decimals, 6)}%}"
+
+
+def with_interval(rate: Interval) -> str:
+    """A share and its interval, to as many digits as are known; never "0 %" from a sample."""
+    if rate.low == rate.high or math.isnan(rate.estimate):
+        return percent(rate.estimate)
+    if rate.estimate == 0:
+        return f"none (below {percent(rate.high)})"
+    if rate.estimate == 1:
+        return f"all (above {percent(rate.low)})"
+    return f"{rate.estimate:.{_known(rate)}%} ({between(rate)})"
+
+
+def between(rate: Interval) -> str:
+    """The interval of a share, to the digits in which its ends differ."""
+    decimals = _known(rate)
+    return f"{rate.low:.{decimals}%} to {rate.high:.{decimals}%}"
+
+
+def _known(rate: Interval) -> int:
+    """Decimals of a percentage that its interval warrants, and that keep it from showing as 0."""
+    sizes = [rate.high - rate.low, *([rate.estimate] if rate.estimate > 0 else [])]
+    return max(0, min(6, -math.floor(math.log10(100 * max(min(sizes), 1e-9)))))
+
+
+def loss(value: Interval) -> str:
+    """A loss and its interval."""
+    return f"{value.estimate:.4f} ({value.low:.4f} to {value.high:.4f})"
+
+
+def listed(words: Sequence[str]) -> str:
+    """ "H0, H1 and H2"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def place_of(digit: str) -> int | None:
+    """The 3 of "A3"; nothing for a name that is no answer digit's."""
+    return int(digit[1:]) if digit[1:].isdecimal() else None
+
+
+def spanned(digits: Sequence[str]) -> str:
+    """Answer digits: "A4 to A0" if they follow each other downwards, else a list."""
+    numbers = [number for digit in digits if (number := place_of(digit)) is not None]
+    if len(numbers) != len(digits):
+        return listed(digits)
+    falling = all(a - b == 1 for a, b in pairwise(numbers))
+    return f"{digits[0]} to {digits[-1]}" if falling and len(digits) > 2 else listed(digits)
+
+
+def counted(number: int, what: str) -> str:
+    """ "two nines", "1 head"."""
+    name = NUMBERS[number] if number < len(NUMBERS) else f"{number:,}"
+    return f"{name} {what}{'' if number == 1 else 's'}"
+
+
+def counted_share(part: int, of: int, *, at_most: bool = False) -> str:
+    """A share in per cent, rounded to the safe side: down, or up if it is told as `at_most`.
+
+    Only nothing is 0 %, and only all is 100 %.
+    """
+    if part in (0, of):
+        return "100%" if part else "0%"
+    share = Fraction(100 * part, of)
+    near = min(share, 100 - share)
+    decimals = min(DECIMALS, max(0, DIGITS - 1 - math.floor(math.log10(near))))
+    whole = 10**decimals
+    rounded = math.ceil(share * whole) if at_most else math.floor(share * whole)
+    if rounded == 0:
+        return f"<{1 / whole:.{decimals}f}%"
+    if rounded == 100 * whole:
+        return f">{100 - 1 / whole:.{decimals}f}%"
+    return f"{rounded // whole}.{rounded % whole:0{decimals}d}%" if decimals else f"{rounded}%"
