@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -30,6 +31,7 @@ from queue import SimpleQueue
 from threading import Thread
 from traceback import format_exc
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from carryscope.core.errors import CallError, WorkError
 
@@ -46,8 +48,11 @@ LOSSES = 3
 LOOK_EVERY = 1.0
 """Seconds between two looks at the work."""
 
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = 5.0
 """Seconds in which a dask scheduler must answer."""
+
+LONGEST_GREETING = 2**20
+"""More bytes than a dask scheduler begins a conversation with. Letters make a longer number."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Where the libraries behind torch and numpy read their number of threads."""
@@ -60,6 +65,13 @@ class WorkersLost(WorkError):
         super().__init__(
             f"{LOSSES + 1} workers were killed during the same call. Is there too little memory?"
         )
+
+
+class SchedulerLost(WorkError):
+    """No further call can be made on the cluster."""
+
+    def __init__(self) -> None:
+        super().__init__("The dask scheduler is gone. What was finished before is kept.")
 
 
 @dataclass
@@ -133,7 +145,7 @@ def _settled(key: K, future: Future[T], outcome: Outcome[K, T], tries: int) -> b
     """Record what came of a call; whether there is nothing left to try."""
     try:
         outcome.done[key] = _result(future)
-    except _SchedulerLost:
+    except SchedulerLost:
         raise
     except Exception as error:
         lost = isinstance(error, WorkersLost)
@@ -146,13 +158,9 @@ def _settled(key: K, future: Future[T], outcome: Outcome[K, T], tries: int) -> b
     return True
 
 
-class _SchedulerLost(WorkError):
-    """No call can be made any more."""
-
-
 def _result(future: Future[T]) -> T:
     if future.cancelled():
-        raise _SchedulerLost("The dask scheduler is gone. What was finished before is kept.")
+        raise SchedulerLost
     error = future.exception()
     if type(error).__name__ == "KilledWorker":  # dask's, which is not always installed
         raise WorkersLost from error
@@ -343,13 +351,21 @@ def _leave_with_parent() -> None:
 def cluster_workers(address: str, *, shared: Any = None) -> Iterator[Workers]:
     """The workers of the dask scheduler at an address."""
     with _dask_client(address) as client:
-        # As a call of its own, dask makes the value again if all workers that hold it are lost.
-        there = client.submit(pickle.loads, pickle.dumps(shared), pure=False)
+        there = _given_to_all(client, shared)
         executor = client.get_executor(pure=False)
+
+        def reached(call: Callable[[], T]) -> T:
+            try:
+                return call()
+            except Exception as error:
+                if isinstance(error, OSError) or client.status != "running":
+                    raise SchedulerLost from error
+                raise
+
         try:
             yield Workers(
-                lambda function, item: executor.submit(function, there, item),
-                lambda: sum(client.nthreads().values()),
+                lambda function, item: reached(partial(executor.submit, function, there, item)),
+                lambda: sum(reached(client.nthreads).values()),
             )
         finally:
             executor.shutdown(wait=False)
@@ -362,10 +378,34 @@ def _dask_client(address: str) -> Iterator[Any]:
     except ImportError as error:
         raise CallError("--cluster needs dask. Run: pip install 'carryscope[cluster]'") from error
     try:
+        _knock(address)
         client: Any = distributed.Client(address, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
+    except Exception as error:  # a stranger's words, taken for dask's, may raise anything
         raise CallError(f"No dask scheduler answers at {address}: {error}.") from error
     with client:
         if not client.nthreads():
             raise WorkError(f"The dask scheduler at {address} has no workers.")
         yield client
+
+
+def _given_to_all(client: Any, shared: Any) -> Any:
+    """A value on the cluster. It is the result of a call: dask makes it again if it is lost."""
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        return client.submit(pickle.loads, pickle.dumps(shared), pure=False)
+
+
+def _knock(address: str) -> None:
+    """Raise an OSError if no dask answers at an address: a client of it would wait for very long.
+
+    A dask scheduler speaks first, and begins with the length of what it says. Under TLS it does
+    not, so there it is enough that it listens.
+    """
+    place = urlsplit(address)
+    if place.hostname and place.port:
+        with socket.create_connection((place.hostname, place.port), CONNECT_SECONDS) as connection:
+            if place.scheme == "tcp":
+                length = int.from_bytes(connection.recv(8), "little")
+                if not 0 < length < LONGEST_GREETING:
+                    raise OSError("what is there does not speak its language")
