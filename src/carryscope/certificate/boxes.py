@@ -127,7 +127,7 @@ def _values(held: Bool[Array, "node pair"], value: Array) -> Int[Array, " node"]
 
 def _is_single(sets: Int[Array, " node"]) -> Bool[Array, " node"]:
     """Whether each set of bits has one member."""
-    return sets & (sets - 1) == 0
+    return np.asarray(sets & (sets - 1) == 0)
 
 
 @dataclass(frozen=True, eq=False)

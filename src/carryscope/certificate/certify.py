@@ -66,7 +66,7 @@ class ProofSearch:
         self.model, self.weights_sha256 = model, weights_hash(model)
         if known is not None:
             check_about(known, model, self.weights_sha256)
-        self.subject = ProofSubject.of(model, known and known.log)
+        self.subject = ProofSubject.of(model, known.log if known else None)
         spaces = self.subject.spaces
         if known is None:
             self.proofs = [RowProof.settled(space) for space in spaces]
@@ -172,7 +172,7 @@ def check_about(known: Certificate, model: Transformer, weights_sha256: str) -> 
             "The certificate is about other weights than the model has now. "
             "To start from nothing, give --again."
         )
-    if known.log_version != LOG_VERSION:
+    if not known.can_be_continued:
         raise CallError(
             f"The certificate's log must have version {LOG_VERSION}. Got version "
             f"{known.log_version}. To start from nothing, give --again."

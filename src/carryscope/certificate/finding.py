@@ -95,6 +95,11 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
         """The share of questions that is decided."""
         return 1 - int(self.undecided) / int(self.questions)
 
+    @property
+    def can_be_continued(self) -> bool:
+        """Whether its log is one that this version reads."""
+        return self.log_version == LOG_VERSION
+
     def is_enough(self, until: float) -> bool:
         """Whether no search is needed to have this share decided, or all that can be."""
         everything = self.ended == "decided" and self.until >= until
