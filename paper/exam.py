@@ -31,10 +31,10 @@ from carryscope.model.files import weights_hash
 from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
 from carryscope.stages import Run
-from carryscope.task.operation import Array, State
+from carryscope.task.operation import ADD, PAIRS, Array, State
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import with_states
-from carryscope.task.strata import PAIRS_PER_STATE, LookAhead, look_ahead_probabilities
+from carryscope.task.strata import LookAhead, look_ahead_probabilities
 
 EXAM_FILE = Path("findings") / "exam.json"
 
@@ -104,7 +104,7 @@ def _states(
     generator: np.random.Generator, asked: LookAhead, digits: int, each: int
 ) -> Int[Array, "batch column"]:
     """States of every column: free as in uniform questions, but for those that are looked at."""
-    chances = [PAIRS_PER_STATE[state] / 100 for state in State]
+    chances = [ADD.pairs_per_state[state] / PAIRS for state in State]
     states = generator.choice(len(State), (each, digits), p=chances)
     last = asked.digit - asked.depth
     states[:, last : asked.digit] = State.PROPAGATE
