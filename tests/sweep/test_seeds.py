@@ -9,7 +9,6 @@ import pytest
 from report.page.shelves import HOSTILE, Seen, made_hostile, replaced
 
 import carryscope
-from benchmarks.sweep import throughput
 from carryscope.sweep.finding import SeedFailure, Spread, Sweep, summarised
 from carryscope.sweep.page import sweep_page, sweep_tables
 from carryscope.sweep.seeds import SeedFinding, by_depth, seed_finding
@@ -163,13 +162,3 @@ def test_a_sweep_without_any_seed_still_has_a_page_that_says_why() -> None:
     assert "No seed was brought to its end." in found.statement
     assert "Seed 4 failed 2 times: The disk is full." in page_of(found).text
     assert msgspec.json.decode(msgspec.json.encode(found), type=Sweep) == found
-
-
-# Its speed
-
-
-def test_throughput_is_the_median_of_what_the_turns_gained() -> None:
-    gained, seed = throughput([100.0, 90.0, 120.0], [50.0, 60.0, 66.0])
-    assert (gained.value, gained.met) == (pytest.approx(120 / 66), True)
-    assert seed.value == 50
-    assert throughput([100.0], [63.0])[0].met is False
