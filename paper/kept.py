@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from carryscope.verification.risk_finding import RiskFinding
+
 from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json
 from carryscope.dissection.findings import DISSECTION_FILE, Dissection
-from carryscope.model.files import CONFIG_FILE
+from carryscope.model.run_files import CONFIG_FILE
 from carryscope.report.catalogue import figure
 from carryscope.report.figure import Figure
 from carryscope.report.shelf import Shelf
@@ -22,7 +24,6 @@ from carryscope.training.config import RunConfig
 from carryscope.training.summary import FINDING_FILE, TrainingSummary
 from carryscope.verification.faithfulness import FAITHFULNESS_FILE, FaithfulnessFinding
 from carryscope.verification.risk import RISK_FILE
-from carryscope.verification.risk_finding import RiskFinding
 from paper.claims.claims import Judged, Verdict
 from paper.claims.judging import judge
 from paper.claims.page import CLAIMS_RESULT, ClaimsResult, read_claims

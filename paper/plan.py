@@ -15,8 +15,9 @@ from pathlib import Path
 from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json
 from carryscope.dissection.findings import DISSECTION_FILE
-from carryscope.model.files import CONFIG_FILE, check_version, load_model, weights_hash
+from carryscope.model.files import load_model, weights_hash
 from carryscope.model.process import keep_freed_memory, use_threads
+from carryscope.model.run_files import CONFIG_FILE, check_version
 from carryscope.report.page.page import REPORT_FILE
 from carryscope.stages import Run
 from carryscope.training.config import RunConfig, differences

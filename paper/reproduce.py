@@ -11,12 +11,13 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from carryscope.training.longer import hand_on
+
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.storage import only_writer
 from carryscope.core.workers import Outcome
 from carryscope.sweep.side_by_side import Progress, side_by_side, stop_sign
 from carryscope.sweep.stages import Sign, bring_to_end, stage, trained
-from carryscope.training.longer import hand_on
 from paper.exam import examine
 from paper.mlp.study import mlp_study
 from paper.plan import (

@@ -24,7 +24,8 @@ from carryscope.core.errors import CallError
 from carryscope.core.machine import machine
 from carryscope.core.storage import read_json, write_bytes, write_json
 from carryscope.dissection.findings import DISSECTION_FILE
-from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE, weights_hash
+from carryscope.model.files import weights_hash
+from carryscope.model.run_files import CONFIG_FILE, WEIGHTS_FILE
 from carryscope.report.markdown import link, table
 from carryscope.stages import Run
 from carryscope.sweep.finding import SWEEP_FILE, Sweep, resummarised

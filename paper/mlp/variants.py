@@ -24,15 +24,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from carryscope.training.parts import Part, all_but
 
 from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json, write_json
-from carryscope.model.files import CONFIG_FILE, weights_hash
+from carryscope.model.files import weights_hash
+from carryscope.model.run_files import CONFIG_FILE
 from carryscope.stages import Run
 from carryscope.training.config import LARGEST_SEED, RunConfig
 from carryscope.training.loop import train
 from carryscope.training.losses import StepRecord
-from carryscope.training.parts import Part, all_but
 from carryscope.training.presets import changed
 from carryscope.training.starting import started_config
 from paper.mlp.finding import (

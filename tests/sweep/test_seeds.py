@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from carryscope.verification.risk_finding import CaseRisk
 from report.page.shelves import HOSTILE, Seen, made_hostile, replaced
 
 import carryscope
@@ -16,7 +17,6 @@ from carryscope.sweep.sweep import sweep
 from carryscope.training.config import RunConfig
 from carryscope.training.presets import run_config
 from carryscope.verification.estimate import Rate
-from carryscope.verification.risk_finding import CaseRisk
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from pathlib import Path
 from carryscope.core.progress import Stopped
 from carryscope.core.storage import LOCK_FILE
 from carryscope.dissection.findings import DISSECTION_FILE
-from carryscope.model.files import CONFIG_FILE
+from carryscope.model.run_files import CONFIG_FILE
 from carryscope.stages import Run
 from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import RunConfig
