@@ -63,7 +63,7 @@ def reproduce(
     json
         Print the judged claims as JSON.
     """
-    from carryscope.core.pool import shared_out
+    from carryscope.core.workers import shared_out
     from paper.claims.page import claims_result
     from paper.plan import chosen, plan
     from paper.results import check_out, would_be_lost, write_results

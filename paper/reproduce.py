@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from carryscope.core.errors import CallError, WorkError
-from carryscope.core.pool import Outcome
 from carryscope.core.storage import only_writer
+from carryscope.core.workers import Outcome
 from carryscope.sweep.side_by_side import Progress, side_by_side, stop_sign
 from carryscope.sweep.stages import Sign, bring_to_end, stage, trained
 from carryscope.training.longer import hand_on

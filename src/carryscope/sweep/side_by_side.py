@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from carryscope.core.pool import K, Outcome, T, at_work, work_through
 from carryscope.core.progress import Stopped
 from carryscope.core.storage import write_bytes
+from carryscope.core.workers import K, Outcome, T, cluster_workers, local_workers
 
 R = TypeVar("R")
 """What a run is called: a seed, the name of a model."""
@@ -64,9 +64,16 @@ def side_by_side(
 
     sign = stop_sign(directory)
     sign.unlink(missing_ok=True)
-    with at_work(workers, threads, cluster) as crew:
+    team = cluster_workers(cluster) if cluster else local_workers(workers, threads=threads)
+    with team as crew:
         try:
-            return work_through(crew, calls, on_look)
+            for outcome in crew.as_they_finish(_made, calls):
+                on_look(outcome)
         except BaseException:
             write_bytes(sign, b"")
             raise
+    return outcome
+
+
+def _made(_: object, call: Callable[[], T]) -> T:
+    return call()

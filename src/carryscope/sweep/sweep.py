@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from carryscope.core.errors import CallError
-from carryscope.core.pool import Outcome, shared_out
 from carryscope.core.storage import only_writer, read_json, write_json
+from carryscope.core.workers import Outcome, shared_out
 from carryscope.sweep.finding import SWEEP_FILE, SeedFailure, Sweep, summarised
 from carryscope.sweep.page import write_pages
 from carryscope.sweep.seeds import SeedFinding, study_seed
