@@ -1,4 +1,4 @@
-"""A model on disk: `model.safetensors` beside `config.json`.
+"""A model on disk: `model.safetensors` next to `config.json`.
 
 In: a directory. Out: a `Transformer`. What is damaged, truncated, foreign or newer than this
 version of carryscope is refused with one line that says which.
