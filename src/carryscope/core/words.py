@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 DIGITS = 3
 """Digits of a counted share that matter, or of its distance from 100 %."""
@@ -17,6 +17,7 @@ DECIMALS = 6
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
+@runtime_checkable
 class Interval(Protocol):
     """An estimate between two bounds."""
 

@@ -1,1 +1,1 @@
-"""Many seeds of one recipe, side by side: is the algorithm the same in all of them?"""
+"""Many runs side by side: seeds of one recipe, or any list of runs."""

@@ -1,31 +1,31 @@
-"""Many seeds of one recipe, side by side, each a run of its own.
+"""Many seeds of one recipe, each a run of its own.
 
 In: a recipe, seeds, a directory. Out: `Sweep`, in sweep.json, sweep.md and sweep.html beside the
-runs seed-0, seed-1 ... Killed at any moment and called again it goes on from there: what a seed
-has reached stands in its run directory, and no seed is done twice.
+runs seed-0, seed-1 ... A call that was killed is continued by the same call: what a seed has
+reached is in its run directory, and no seed is done twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from carryscope.core.errors import CallError
-from carryscope.core.pool import Outcome, shared_out
-from carryscope.core.storage import only_writer, read_json, write_json
+from carryscope.core.progress import Progress
+from carryscope.core.storage import read_json, write_json
+from carryscope.core.workers import Outcome, shared_out
 from carryscope.sweep.finding import SWEEP_FILE, SeedFailure, Sweep, summarised
 from carryscope.sweep.page import write_pages
-from carryscope.sweep.seeds import SeedFinding, study_seed
-from carryscope.sweep.side_by_side import Progress, side_by_side, stop_sign
-from carryscope.sweep.stages import stage
+from carryscope.sweep.running import brought_to_end, side_by_side
+from carryscope.sweep.seeds import SeedFinding, seed_finding
 from carryscope.training.config import RunConfig, differences
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """What must not change from call to call, in a sweep that any version left."""
+    """What must not change from call to call, in a sweep of any version."""
 
     recipe: RunConfig
 
@@ -38,45 +38,34 @@ def sweep(
     workers: int | None = None,
     threads: int | None = None,
     cluster: str | None = None,
-    on_progress: Callable[[Progress[int, SeedFinding]], bool | None] = lambda _: None,
+    watch: Callable[[Outcome[str, SeedFinding]], object] = lambda _: None,
 ) -> Sweep:
-    """Train and study every seed, and lay them side by side.
+    """Train and study every seed, and compare them.
 
-    Seeds are worked on by local processes (`workers`, by default one for each core, with
-    `threads` each), or by the dask cluster at the address `cluster`, whose workers must see the
-    same directory. A seed that fails is tried once more and then reported. `on_progress` hears
-    about every second how far things are, and may stop the sweep by returning True.
+    The seeds are shared out among local processes (`workers`, by default one for each core, with
+    `threads` each), or among the workers of the dask cluster at the address `cluster`, which must
+    see the same directory. A seed that fails is tried once more and then reported. `watch` sees
+    every second how far things are; it may raise `Stopped`.
     """
     _check(recipe, seeds, directory)
     count, each = _crew(workers, threads, cluster)
-    runs = {seed: seed_directory(directory, seed) for seed in seeds}
-    calls = {
-        seed: partial(study_seed, with_seed(recipe, seed), run, each, stop_sign(directory))
-        for seed, run in runs.items()
-    }
-    with only_writer(directory):
-        outcome = side_by_side(
-            calls,
-            directory,
-            workers=count,
-            threads=each,
-            cluster=cluster,
-            what="seeds",
-            progress=partial(_progress, runs),
-            on_progress=on_progress,
-        )
-        found = _gathered(recipe, seeds, outcome)
-        # The record comes last: where it is found, its pages are.
-        write_pages(found, directory)
-        write_json(directory / SWEEP_FILE, found)
+    jobs = {run_name(seed): partial(study_seed, with_seed(recipe, seed)) for seed in seeds}
+    outcome = side_by_side(
+        jobs, directory, workers=count, threads=each, cluster=cluster, watch=watch
+    )
+    found = _gathered(recipe, seeds, outcome)
+    # The record comes last: where there is one, there are its pages.
+    write_pages(found, directory)
+    write_json(directory / SWEEP_FILE, found)
     return found
 
 
-def _progress(
-    runs: Mapping[int, Path], outcome: Outcome[int, SeedFinding]
-) -> Progress[int, SeedFinding]:
-    running = {seed: stage(runs[seed]) for seed in outcome.running.values()}
-    return Progress(len(runs), outcome.done, outcome.failed, running)
+def study_seed(
+    config: RunConfig, directory: Path, threads: int, progress: Progress
+) -> SeedFinding:
+    """Bring the run of one seed to its end, and take from its findings what a sweep compares."""
+    run = brought_to_end(config, directory, threads=threads, progress=progress)
+    return seed_finding(run)
 
 
 def _crew(workers: int | None, threads: int | None, cluster: str | None) -> tuple[int, int]:
@@ -84,18 +73,18 @@ def _crew(workers: int | None, threads: int | None, cluster: str | None) -> tupl
     if cluster is None:
         return shared_out(workers, threads)
     if workers is not None:
-        raise CallError("workers are local, and a cluster has its own: leave out --workers.")
+        raise CallError("A cluster has its own workers: leave out --workers.")
     if threads is not None and threads < 1:
         raise CallError(f"threads must be at least 1. Got {threads}.")
     return 0, threads or 1
 
 
 def _check(recipe: RunConfig, seeds: Sequence[int], directory: Path) -> None:
-    """Refuse what makes no sense before any work is done."""
+    """Refuse a wrong call before any work is done."""
     if recipe.training is None:
         raise CallError("A sweep needs a recipe to train. Got that of an imported model.")
     if not seeds or len(set(seeds)) != len(seeds):
-        raise CallError(f"seeds must be different from each other, and some. Got {list(seeds)}.")
+        raise CallError(f"seeds must be at least one, all different. Got {list(seeds)}.")
     for seed in seeds:
         with_seed(recipe, seed)
     path = directory / SWEEP_FILE
@@ -110,25 +99,23 @@ def _check(recipe: RunConfig, seeds: Sequence[int], directory: Path) -> None:
 
 
 def with_seed(recipe: RunConfig, seed: int) -> RunConfig:
-    """The recipe with a seed of its own."""
+    """The recipe with another seed."""
     assert recipe.training is not None
     fields = msgspec.structs.asdict(recipe.training) | {"seed": seed}
     return msgspec.structs.replace(recipe, training=type(recipe.training)(**fields))
 
 
-def seed_directory(directory: Path, seed: int) -> Path:
-    """Where the run of a seed stands."""
-    return directory.absolute() / f"seed-{seed}"
+def run_name(seed: int) -> str:
+    """What the run of a seed is called."""
+    return f"seed-{seed}"
 
 
-def _gathered(recipe: RunConfig, seeds: Sequence[int], outcome: Outcome[int, SeedFinding]) -> Sweep:
-    return summarised(
-        recipe,
-        seeds,
-        [outcome.done[seed] for seed in seeds if seed in outcome.done],
-        [
-            SeedFailure(seed=seed, tried=outcome.tried[seed], reason=outcome.failed[seed])
-            for seed in seeds
-            if seed in outcome.failed
-        ],
-    )
+def _gathered(recipe: RunConfig, seeds: Sequence[int], outcome: Outcome[str, SeedFinding]) -> Sweep:
+    names = {seed: run_name(seed) for seed in seeds}
+    results = [outcome.done[name] for name in names.values() if name in outcome.done]
+    failures = [
+        SeedFailure(seed=seed, tried=outcome.tried[name], reason=outcome.failed[name])
+        for seed, name in names.items()
+        if name in outcome.failed
+    ]
+    return summarised(recipe, seeds, results, failures)
