@@ -1,14 +1,13 @@
-"""What many seeds come to: is the algorithm the same in all of them?
+"""What a sweep found: is the algorithm the same in all seeds?
 
-In: what each seed came to. Out: `Sweep`, kept as JSON: for each yes or no the seeds it holds in,
-with a Wilson interval over seeds; for each number its median and range. An interval here is
-about seeds not tried, under the same recipe; what is known of one seed has its own.
+In: the findings of its seeds. Out: `Sweep`, kept as JSON. Each property has the share of seeds
+that have it, with a Wilson interval over seeds; each number has its median and range. An interval
+here is about other seeds of the same recipe. What is known of one seed has its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -17,10 +16,20 @@ import msgspec
 
 from carryscope.core.evidence import Share
 from carryscope.core.machine import machine
-from carryscope.dissection.attention import role_name
-from carryscope.sweep.properties import NUMBERS, PROPERTIES, Ask
-from carryscope.sweep.seeds import SeedFinding, SeedHead
+from carryscope.core.words import between
+from carryscope.sweep.properties import (
+    AGREEMENT,
+    AGREES,
+    CASCADES_FAIL,
+    NUMBERS,
+    PREDICTS_ERRORS,
+    PROPERTIES,
+    STAIRCASE,
+    Ask,
+)
+from carryscope.sweep.seeds import SeedFinding
 from carryscope.training.config import RunConfig
+from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS
 from carryscope.version import __version__
 
 SWEEP_FILE = Path("sweep.json")
@@ -28,26 +37,25 @@ SWEEP_FILE = Path("sweep.json")
 TAIL = 0.025
 """Each tail of a 95 % interval."""
 
-NOT_TOLD_APART = "not told apart"
+NO_WINNER = "no clear winner"
 """In place of the algorithm that agrees best, where the runner-up may agree as well."""
 
 
 class SeedFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A seed that could not be brought to its end."""
+    """A seed that failed."""
 
     seed: int
     tried: int
     reason: str
 
 
-class Property(msgspec.Struct, frozen=True, kw_only=True):
-    """A yes or no about each seed."""
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Seeds that have something in common."""
 
     name: str
-    holds: Share
-    """Of the seeds to which the question applies."""
+    share: Share
+    """Of the seeds to which it applies."""
     seeds: list[int]
-    """Those in which it holds."""
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +69,8 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     most: float
     low: float | None
     high: float | None
-    """A 95 % interval of the median over all seeds, from the order of the values alone; null
-    for fewer than six seeds, which are too few for one."""
+    """A 95 % interval of the median, from the order of the values alone; null for fewer than six
+    seeds, which are too few."""
 
     @classmethod
     def measured(cls, name: str, values: Sequence[float]) -> Spread:
@@ -80,41 +88,24 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class DepthSpread(msgspec.Struct, frozen=True, kw_only=True):
-    """Wrong digits of one look-ahead over the seeds."""
-
-    depth: int
-    carrying: bool
-    wrong: Spread
-
-
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Seeds that are alike in something."""
-
-    name: str
-    share: Share
-    seeds: list[int]
-
-
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     """Many seeds of one recipe."""
 
     package_version: str
     machine: str = ""
-    """Where it was put together; sweeps of before this was written down do not say."""
+    """Where it was summarised; unknown if empty."""
     recipe: RunConfig
-    """What all runs have in common; its own seed counts for nothing."""
+    """What all runs have in common; its own seed does not matter."""
     seeds: list[int]
     results: list[SeedFinding]
     failures: list[SeedFailure]
-    properties: list[Property]
+    properties: list[Group]
     numbers: list[Spread]
-    depths: list[DepthSpread]
+    """Losses and shares, then wrong digits by look-ahead."""
     roles: list[Group]
     """Seeds by what their heads read, the largest group first."""
     algorithms: list[Group]
-    """Seeds by the stated algorithm that agrees best with them, if it can be told from the
-    runner-up."""
+    """Seeds by the stated algorithm that agrees best with them."""
     statement: str
 
 
@@ -124,7 +115,7 @@ def summarised(
     results: Sequence[SeedFinding],
     failures: Sequence[SeedFailure],
 ) -> Sweep:
-    """What the seeds come to together."""
+    """The seeds of a recipe, summarised."""
     digits = recipe.model.digits
     found = Sweep(
         package_version=__version__,
@@ -135,7 +126,6 @@ def summarised(
         failures=list(failures),
         properties=[_property(name, ask, results, digits) for name, ask in PROPERTIES.items()],
         numbers=_numbers(results),
-        depths=_depths(results),
         roles=_groups(results, roles_text),
         algorithms=_groups(results, best_text),
         statement="",
@@ -144,7 +134,7 @@ def summarised(
 
 
 def resummarised(found: Sweep) -> Sweep:
-    """The same seeds, summarised by the questions and in the words of now."""
+    """The same seeds, summarised by this version; where and by whom they were made stays."""
     anew = summarised(found.recipe, found.seeds, found.results, found.failures)
     made = {"package_version": found.package_version, "machine": found.machine}
     return msgspec.structs.replace(anew, **made)
@@ -161,31 +151,22 @@ def _median_rank(count: int) -> int | None:
     return rank if rank >= 0 else None
 
 
-def _property(name: str, ask: Ask, results: Sequence[SeedFinding], digits: int) -> Property:
+def _property(name: str, ask: Ask, results: Sequence[SeedFinding], digits: int) -> Group:
     answers = {seed.seed: ask(seed, digits) for seed in results}
     holding = [seed for seed, answer in answers.items() if answer]
-    asked = sum(answer is not None for answer in answers.values())
-    return Property(name=name, holds=Share.measured(len(holding), asked), seeds=holding)
+    applies = sum(answer is not None for answer in answers.values())
+    return Group(name=name, share=Share.measured(len(holding), applies), seeds=holding)
 
 
 def _numbers(results: Sequence[SeedFinding]) -> list[Spread]:
-    spreads = []
-    for name, take in NUMBERS.items():
-        values = [value for seed in results if (value := take(seed)) is not None]
-        if values:
-            spreads.append(Spread.measured(name, values))
-    return spreads
-
-
-def _depths(results: Sequence[SeedFinding]) -> list[DepthSpread]:
-    values: dict[tuple[int, bool], list[float]] = {}
+    values: dict[str, list[float]] = {}
     for seed in results:
+        for name, take in NUMBERS.items():
+            values.setdefault(name, []).extend(v for v in [take(seed)] if v is not None)
         for one in seed.depths:
-            values.setdefault((one.depth, one.carrying), []).append(one.wrong.estimate)
-    return [
-        DepthSpread(depth=d, carrying=c, wrong=Spread.measured(depth_text(d, c), at))
-        for (d, c), at in values.items()
-    ]
+            name = f"wrong: {depth_text(one.depth, one.carrying)}"
+            values.setdefault(name, []).append(one.wrong.estimate)
+    return [Spread.measured(name, found) for name, found in values.items() if found]
 
 
 def depth_text(depth: int, carrying: bool) -> str:
@@ -204,19 +185,9 @@ def roles_text(seed: SeedFinding) -> str:
 
 
 def best_text(seed: SeedFinding) -> str:
-    """The algorithm that agrees best, if its lead is more than sampling can make."""
+    """The algorithm that agrees best, if its lead is more than chance."""
     fit = seed.algorithm
-    return NOT_TOLD_APART if fit.told_apart is False else fit.best or "none"
-
-
-def carries_text(head: SeedHead) -> str:
-    """What a head carries: "BA of its own column for A2 A1 A0"."""
-    told = [
-        f"{c.kind} {'of its own column' if c.below == 0 else role_name(c.below)} "
-        f"for {' '.join(c.digits)}"
-        for c in head.carries
-    ]
-    return ", ".join(told) or "nothing found"
+    return NO_WINNER if fit.clear_lead is False else fit.best or "none"
 
 
 def _groups(results: Sequence[SeedFinding], name: Callable[[SeedFinding], str]) -> list[Group]:
@@ -232,41 +203,39 @@ def _groups(results: Sequence[SeedFinding], name: Callable[[SeedFinding], str]) 
 
 def _statement(found: Sweep) -> str:
     if not found.results:
-        return "No seed was brought to its end."
-    by_name = {p.name: p.holds for p in found.properties}
-    roles, best = found.roles[0], found.algorithms[0]
-    agrees = (
-        f"in {_counted(best.share)} the one that agrees best ({_leaders(found)}) cannot be told "
-        "from the runner-up"
-        if best.name == NOT_TOLD_APART
-        else f"most often {best.name} agrees best, in {_counted(best.share)}"
-    )
-    told = [
-        "A double staircase, of two heads or more, is there in "
-        f"{_counted(by_name['double staircase'])}.",
-        f"The heads of {_counted(roles.share)} read: {roles.name}.",
-        f"Algorithm 1 tells the answers of {_counted(by_name['Algorithm 1 tells its answers'])}, "
-        f"and the errors of {_counted(by_name['Algorithm 1 tells its errors'])}; {agrees}.",
+        return "No seed was finished."
+    held = {one.name: one.share for one in found.properties}
+    roles, cascades = found.roles[0], held[CASCADES_FAIL]
+    sentences = [
+        f"A double staircase is present in {_seeds(held[STAIRCASE])}.",
+        f"In {_seeds(roles.share)} the heads read: {roles.name}.",
+        _agreement(found, held[AGREES]),
+        f"{PREDICTS_ERRORS} in {_seeds(held[PREDICTS_ERRORS])}.",
+        _winner(found.algorithms[0]),
+        f"Cascades fail in {_seeds(cascades)}." if cascades.of else "",
+        f"Failed seeds: {', '.join(str(one.seed) for one in found.failures)}."
+        if found.failures
+        else "",
     ]
-    cascades = by_name["cascades fail"]
-    told += [f"Cascades fail in {_counted(cascades)}."] if cascades.of else []
-    told += [_failures(found)] if found.failures else []
-    return " ".join(told)
+    return " ".join(filter(None, sentences))
 
 
-def _leaders(found: Sweep) -> str:
-    """Which algorithms lead where the lead may be chance: "exact addition in 10"."""
-    unsure = [seed.algorithm for seed in found.results if best_text(seed) == NOT_TOLD_APART]
-    counts = Counter(fit.best or "none" for fit in unsure)
-    return ", ".join(f"{name} in {count}" for name, count in counts.most_common())
+def _agreement(found: Sweep, held: Share) -> str:
+    """ "No seed agrees with Algorithm 1 on 99% of its answers (median 98.8%)"."""
+    median = next(one.median for one in found.numbers if one.name == AGREEMENT)
+    who = f"{held.count} of {held.of} seeds agree" if held.count else "No seed agrees"
+    of = f"on {TELLS_ANSWERS:.0%} of {'their' if held.count else 'its'} answers"
+    return f"{who} with Algorithm 1 {of} (median {100 * median:.3g}%)."
 
 
-def _counted(share: Share) -> str:
+def _winner(largest: Group) -> str:
+    """The algorithm that most seeds agree best with."""
+    if largest.name == NO_WINNER:
+        return f"In {_seeds(largest.share)} no stated algorithm clearly agrees best."
+    return f"Most often {largest.name} agrees best, in {_seeds(largest.share)}."
+
+
+def _seeds(share: Share) -> str:
     if not share.of:
-        return "none, as none can be asked"
-    return f"{share.count} of {share.of} seeds ({share.low:.0%} to {share.high:.0%})"
-
-
-def _failures(found: Sweep) -> str:
-    named = ", ".join(str(failure.seed) for failure in found.failures)
-    return f"Not brought to their end: {named}."
+        return "no seed to which it applies"
+    return f"{share.count} of {share.of} seeds ({between(share)})"

@@ -1,7 +1,6 @@
 """A sweep for a reader: sweep.html, one page of small multiples, and sweep.md, its tables.
 
-In: a `Sweep`. Out: the two files. The page is made of the parts of the report, looks as it does,
-and keeps its rule: whatever a name or finding holds is shown as text, and nothing is loaded.
+In: a `Sweep`. Out: the two files, made of the parts of the report.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from carryscope.core.evidence import Share
 from carryscope.core.storage import write_bytes
-from carryscope.core.words import percent, with_interval
+from carryscope.core.words import between, percent, with_interval
 from carryscope.report.markdown import table
 from carryscope.report.page.page import page_of
 from carryscope.report.page.parts import (
@@ -26,13 +25,7 @@ from carryscope.report.page.parts import (
     Text,
 )
 from carryscope.sweep import figures
-from carryscope.sweep.finding import (
-    Spread,
-    Sweep,
-    best_text,
-    carries_text,
-    roles_text,
-)
+from carryscope.sweep.finding import Spread, Sweep, best_text, roles_text
 from carryscope.sweep.properties import LOSSES
 from carryscope.sweep.seeds import SeedFinding
 from carryscope.training.presets import changes
@@ -42,28 +35,38 @@ from carryscope.verification.risk_verdict import SAFE, UNSAFE
 PAGE_FILE, TABLES_FILE = Path("sweep.html"), Path("sweep.md")
 
 THRESHOLDS = (
-    f"An algorithm tells the answers if it gives the same one in {TELLS_ANSWERS:.0%} of all "
-    f"questions, and the errors if, where it or the model is wrong, both say the same in "
-    f"{TELLS_ERRORS:.0%} of them (errors as Algorithm 1's). It agrees best if its answers do so "
-    "more often than the runner-up's; it is nearest to the errors if no other that was compared "
-    "is nearer: exact addition, shorter and longer look-aheads, and what the dissection found. A "
-    "double staircase is there if two heads or more step through the columns, at different "
-    "distances; whether all three columns are read is asked by itself. Digits are safe if they are "
-    f"wrong at most 1 time in {1 / SAFE:,.0f}; cascades fail if some digit is wrong in "
-    f"{UNSAFE:.0%} or more. Intervals included."
+    f"A seed agrees with an algorithm if both give the same answer to {TELLS_ANSWERS:.0%} of all "
+    f"questions. An algorithm predicts the errors if, where it or the model is wrong, both give "
+    f"the same answer in {TELLS_ERRORS:.0%} of cases. It agrees best if it matches more answers "
+    "than the runner-up. It is compared with exact addition, with shorter and longer look-aheads, "
+    "and with what the dissection found. A double staircase is present if two heads or more step "
+    "through the columns at different distances. Digits are safe if they are wrong at most 1 time "
+    f"in {1 / SAFE:,.0f}. Cascades fail if some digit is wrong in {UNSAFE:.0%} of cases or more. "
+    "All of this holds for the whole 95 % interval, not for the estimate alone."
 )
-"""What the rows of the tables ask."""
+"""What the properties mean."""
 
-UNCERTAIN = (
-    "The range is that of the seeds' estimates. How many questions a seed was asked goes by how "
-    "much they count over all questions, so above four nines and more it was asked few, and the "
-    "range there is mostly chance."
+RANGES = (
+    "Ranges are those of the seeds' estimates. Few questions have four nines or more below a "
+    "digit, so there the range is mostly chance."
 )
 """How to read the numbers by look-ahead."""
 
+SEED_HEAD = [
+    "seed",
+    "held-out loss",
+    "last 100 steps",
+    "wrong answers",
+    "answers that match Algorithm 1",
+    "errors that match",
+    "agrees best with",
+    "staircase",
+    "heads read",
+]
+
 
 def write_pages(found: Sweep, directory: Path) -> None:
-    """Leave both files beside the runs."""
+    """Write both files next to the runs."""
     write_bytes(directory / TABLES_FILE, sweep_tables(found).encode())
     write_bytes(directory / PAGE_FILE, sweep_page(found).encode())
 
@@ -74,15 +77,24 @@ def sweep_page(found: Sweep) -> str:
     return page_of(template.read_text(encoding="utf-8"), sections(found), title=headline(found))
 
 
+def sweep_tables(found: Sweep) -> str:
+    """The summary and the tables, in Markdown."""
+    shown = [_held(found), _spreads(found), _seeds(found), _failed(found)]
+    tables = [table(part.head, part.rows) for part in shown]
+    made = f"`{_command(found)}`{_changes(found)}, {_version(found)}"
+    parts = [f"# {headline(found)}", found.statement, *filter(None, tables), THRESHOLDS, RANGES]
+    return "\n\n".join([*parts, f"Made with {made}."]) + "\n"
+
+
 def headline(found: Sweep) -> str:
-    """What the page is called."""
+    """The title of the page."""
     name = found.recipe.preset or "a recipe of its own"
     count = len(found.results)
     return f"{count} seed{'s' * (count != 1)} of {name}: is the algorithm the same?"
 
 
 def sections(found: Sweep) -> list[Section]:
-    """The page from top to bottom; figures only if a seed was brought to its end."""
+    """The page from top to bottom; figures only if a seed was finished."""
     made = [Section("answer", "What the seeds have in common", "Answer", _answer(found))]
     if found.results:
         pictures = {
@@ -94,66 +106,58 @@ def sections(found: Sweep) -> list[Section]:
             Section(name, title, title, [Picture(name, {"": draw(found)})])
             for name, (title, draw) in pictures.items()
         ]
-        made.append(Section("seeds", "Seed by seed", "Seeds", [_seed_table(found), _heads(found)]))
-    return [*made, Section("method", "How this was made", "Method", _method(found))]
+        made.append(Section("seeds", "Seed by seed", "Seeds", [_seeds(found)]))
+    return [*made, Section("method", "How this was made", "Method", [_method(found)])]
 
 
 def _answer(found: Sweep) -> list[Part]:
     parts: list[Part] = [Text(found.statement, lead=True)]
     if found.results:
         numbers = [
-            Number(_value(s.name, s.median), f"{s.name}, median", _range(s)) for s in found.numbers
+            Number(_value(s.name, s.median), f"{s.name}, median", _ends(s.name, s.least, s.most))
+            for s in found.numbers
         ]
-        parts = [Numbers(numbers[:4]), *parts]
-        parts.append(Picture("properties", {"": figures.properties(found)}))
-        parts.append(_group_table(found))
-    parts += [
-        Note(f"Seed {one.seed} failed {one.tried} times: {one.reason}", "Failed")
-        for one in found.failures
+        parts = [Numbers(numbers[:4]), *parts, _held(found)]
+    notes = [f"Seed {one.seed} failed {one.tried} times: {one.reason}" for one in found.failures]
+    return [*parts, *(Note(note, "Failed") for note in notes)]
+
+
+def _held(found: Sweep) -> Table:
+    """Properties, and the seeds that have them."""
+    rows = [
+        [one.name, _count(one.share), between(one.share)]
+        for one in found.properties
+        if one.share.of
     ]
-    return parts
+    return Table("held", "What holds in how many seeds", ["holds", "seeds", "95 % interval"], rows)
 
 
-def _group_table(found: Sweep) -> Table:
-    groups = [("heads read", g) for g in found.roles]
-    groups += [("agrees best with", g) for g in found.algorithms]
-    return Table(
-        "groups",
-        "Seeds that are alike",
-        ["what", "in", "seeds", "95 % interval", "which"],
-        [
-            [what, g.name, _count(g.share), _between(g.share), _listed(g.seeds)]
-            for what, g in groups
-        ],
-        numeric=frozenset({2}),
-        prose=frozenset({1, 4}),
-    )
+def _spreads(found: Sweep) -> Table:
+    """Numbers over the seeds, and wrong digits by look-ahead."""
+    rows = [
+        [s.name, _value(s.name, s.median), _of_median(s), _ends(s.name, s.least, s.most)]
+        for s in found.numbers
+    ]
+    head = ["number", "median", "95 % interval of the median", "range over seeds"]
+    return Table("spreads", "The numbers", head, rows)
 
 
-def _seed_table(found: Sweep) -> Table:
+def _failed(found: Sweep) -> Table:
+    rows = [[str(one.seed), str(one.tried), one.reason] for one in found.failures]
+    return Table("failed", "Failed seeds", ["failed seed", "tried", "why"], rows)
+
+
+def _seeds(found: Sweep) -> Table:
     return Table(
         "seeds",
-        "What each seed came to",
+        "The seeds",
         SEED_HEAD,
         [_seed_row(seed) for seed in found.results],
-        "Staircase, heads and sub-tasks by `carryscope dissect`, wrong answers by `carryscope "
-        "risk` over all questions, agreement by `carryscope faithful`.",
+        "Staircase, heads and sub-tasks from `carryscope dissect`, wrong answers over all "
+        "questions from `carryscope risk`, agreement from `carryscope faithful`.",
         numeric=frozenset({1, 2, 3, 4, 5}),
         prose=frozenset({8}),
     )
-
-
-SEED_HEAD = [
-    "seed",
-    "held-out loss",
-    "last 100 steps",
-    "wrong answers",
-    "answers as Algorithm 1's",
-    "errors as its",
-    "agrees best with",
-    "staircase",
-    "heads read",
-]
 
 
 def _seed_row(seed: SeedFinding) -> list[str]:
@@ -171,111 +175,59 @@ def _seed_row(seed: SeedFinding) -> list[str]:
     ]
 
 
-def _heads(found: Sweep) -> Table:
-    return Table(
-        "heads",
-        "What each head reads and carries",
-        ["seed", "head", "reads", "attention there", "carries by itself"],
-        [
-            [
-                str(seed.seed),
-                f"L{head.layer}H{head.head}",
-                head.role or "no staircase",
-                f"{head.sharpness:.0%}",
-                carries_text(head),
-            ]
-            for seed in found.results
-            for head in seed.heads
-        ],
-        "Sub-tasks as tested by interchange; `state` is MC1 and MS9 together.",
-        numeric=frozenset({3}),
-        prose=frozenset({4}),
+def _method(found: Sweep) -> Facts:
+    model, training = found.recipe.model, found.recipe.training
+    assert training is not None
+    return Facts(
+        {
+            "Recipe": f"{found.recipe.preset or 'its own'}{_changes(found)}; "
+            f"{training.steps:,} steps",
+            "Model": f"{model.digits} digits, {model.layers} layers, {model.heads} heads, d_model "
+            f"{model.d_model}, {model.format} format",
+            "Seeds": ", ".join(map(str, found.seeds)),
+            "Command": _command(found),
+            "Version": _version(found),
+            "Intervals": "95 %. Those of a seed are over questions. Those of a share of seeds "
+            "(Wilson) and of a median (by order) are over seeds.",
+            "Thresholds": THRESHOLDS,
+        }
     )
 
 
-def _method(found: Sweep) -> list[Part]:
-    model, training = found.recipe.model, found.recipe.training
-    assert training is not None
-    facts = {
-        "Recipe": f"{found.recipe.preset or 'its own'}{_changes(found)}; {training.steps:,} steps",
-        "Model": f"{model.digits} digits, {model.layers} layers, {model.heads} heads, d_model "
-        f"{model.d_model}, {model.format} format",
-        "Seeds": _listed(found.seeds),
-        "Command": _command(found),
-        "Version": f"carryscope {found.package_version}{_where(found)}",
-        "Intervals": "95 %. Those of a seed are over questions; those of a share of seeds "
-        "(Wilson) and of a median (by order) are over seeds.",
-        "Thresholds": f"those of the verdicts on a single run. {THRESHOLDS}",
-    }
-    return [Facts(facts)]
-
-
 def _changes(found: Sweep) -> str:
-    """What is not as in the preset."""
+    """How the recipe differs from its preset."""
     changed = changes(found.recipe)
     return f" ({'; '.join(changed)})" if changed else ""
 
 
-def _where(found: Sweep) -> str:
-    return f", on {found.machine}" if found.machine else ""
+def _version(found: Sweep) -> str:
+    where = f", on {found.machine}" if found.machine else ""
+    return f"carryscope {found.package_version}{where}"
 
 
 def _command(found: Sweep) -> str:
-    """The command that makes such a sweep; other settings than the preset's are told beside it."""
+    """The command that makes such a sweep, with the settings of its preset."""
     seeds = found.seeds
     in_a_row = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
-    listed = f"{seeds[0]}..{seeds[-1]}" if in_a_row else ",".join(map(str, seeds))
-    return f"carryscope sweep --preset {found.recipe.preset} --seeds {listed} --out DIR"
-
-
-def sweep_tables(found: Sweep) -> str:
-    """The summary and the table of seeds, in Markdown."""
-    held = [
-        [one.name, _count(one.holds), _between(one.holds)]
-        for one in found.properties
-        if one.holds.of
-    ]
-    spreads = [*found.numbers, *(one.wrong for one in found.depths)]
-    names = [s.name for s in found.numbers] + [f"wrong: {s.wrong.name}" for s in found.depths]
-    numbers = [
-        [name, _value(s.name, s.median), _of_median(s), _range(s)]
-        for name, s in zip(names, spreads, strict=True)
-    ]
-    failed = [[str(f.seed), str(f.tried), f.reason] for f in found.failures]
-    tables = [
-        table(["holds", "seeds", "95 % interval"], held),
-        table(["number", "median", "95 % interval of the median", "range over seeds"], numbers),
-        table(SEED_HEAD, [_seed_row(seed) for seed in found.results]),
-        table(["failed seed", "tried", "why"], failed),
-    ]
-    made = f"Made with `{_command(found)}`{_changes(found)}, carryscope {found.package_version}"
-    told = [f"# {headline(found)}", found.statement, *filter(None, tables)]
-    return "\n\n".join([*told, THRESHOLDS, UNCERTAIN, f"{made}{_where(found)}."]) + "\n"
+    named = f"{seeds[0]}..{seeds[-1]}" if in_a_row else ",".join(map(str, seeds))
+    return f"carryscope sweep --preset {found.recipe.preset} --seeds {named} --out DIR"
 
 
 def _value(name: str, value: float) -> str:
     if name in LOSSES:
         return f"{value:.4f}"
-    return f"{100 * value:.3g}%" if value else "none met"
+    return f"{100 * value:.3g}%" if value else "none"
 
 
-def _range(spread: Spread) -> str:
-    return f"{_value(spread.name, spread.least)} to {_value(spread.name, spread.most)}"
+def _ends(name: str, low: float, high: float) -> str:
+    return f"{_value(name, low)} to {_value(name, high)}"
 
 
 def _of_median(spread: Spread) -> str:
     if spread.low is None or spread.high is None:
         return "too few seeds"
-    return f"{_value(spread.name, spread.low)} to {_value(spread.name, spread.high)}"
+    return _ends(spread.name, spread.low, spread.high)
 
 
 def _count(share: Share) -> str:
     return f"{share.count} of {share.of}"
-
-
-def _between(share: Share) -> str:
-    return f"{share.low:.0%} to {share.high:.0%}"
-
-
-def _listed(seeds: list[int]) -> str:
-    return ", ".join(map(str, seeds))

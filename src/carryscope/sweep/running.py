@@ -10,14 +10,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from carryscope.core.errors import WorkError
-from carryscope.core.progress import Advance, Progress, Stopped
+from carryscope.core.errors import CallError, WorkError
+from carryscope.core.progress import Advance, Progress, Stopped, silent
 from carryscope.core.storage import only_writer, write_bytes
-from carryscope.core.workers import Outcome, Workers
+from carryscope.core.workers import (
+    Outcome,
+    Workers,
+    cluster_workers,
+    local_workers,
+    shared_out,
+)
 from carryscope.model.files import CONFIG_FILE
 from carryscope.stages import Run
 from carryscope.training.checkpoint import METRICS_FILE
@@ -51,34 +56,73 @@ def side_by_side(
     jobs: Mapping[str, Job[T]],
     directory: Path,
     *,
-    workers: int,
-    threads: int,
+    workers: int | None = None,
+    threads: int | None = None,
     cluster: str | None = None,
-    watch: Callable[[Outcome[str, T]], object] = lambda _: None,
+    unit: str = "runs",
+    progress: Progress = silent,
 ) -> Outcome[str, T]:
-    """Do all jobs on local workers or on a dask cluster. Job `a` has the run directory/a.
+    """Do all jobs. Job `a` has the run directory/a.
 
-    A job that fails is tried once more; if it fails again, the others go on. `watch` sees every
-    second how far things are, and may raise `Stopped`.
+    They are shared out among local processes (`workers`, by default one for each core, with
+    `threads` each) or the workers of the dask cluster at the address `cluster`. A job that fails
+    is tried once more; if it fails again, the others go on.
     """
-    stop = directory.absolute() / STOP_FILE
-    calls = {
-        name: partial(_done, job, directory.absolute() / name, threads, stop)
-        for name, job in jobs.items()
-    }
-    with only_writer(directory):
+    count, each = _crew(workers, threads, cluster)
+    where, over = directory.absolute(), 0
+    items = {name: (name, job) for name, job in jobs.items()}
+    stop = where / STOP_FILE
+    with only_writer(directory), progress("side by side", len(jobs), unit) as advance:
         stop.unlink(missing_ok=True)
-        with Workers(workers, threads=threads, cluster=cluster) as crew:
+        with _workers(count, each, cluster, (where, each, stop)) as crew:
             try:
-                return crew.work_through(calls, watch)
-            except BaseException:
+                for outcome in crew.as_they_finish(
+                    _do, {name: (name, jobs[name]) for name in jobs}
+                ):
+                    finished = len(outcome.done) + len(outcome.failed)
+                    advance(finished - over, _note(outcome, where))
+                    over = finished
+            except BaseException as error:
                 write_bytes(stop, b"")
-                raise
+                if not isinstance(error, Stopped):
+                    raise
+                done = f"{len(outcome.done)} of {len(jobs)} {unit} are done"
+                raise Stopped(
+                    f"Stopped: {done}. The others are kept as far as they are."
+                ) from error
+    return outcome
 
 
-def _done(job: Job[T], run: Path, threads: int, stop: Path) -> T:
-    """What a worker does: the job, until a file appears at `stop`."""
-    return job(run, threads, until(stop))
+def _crew(workers: int | None, threads: int | None, cluster: str | None) -> tuple[int, int]:
+    """How many local workers, and how many threads each worker has, here or on the cluster."""
+    if cluster is None:
+        return shared_out(workers, threads)
+    if workers is not None:
+        raise CallError("A cluster has its own workers: leave out --workers.")
+    if threads is not None and threads < 1:
+        raise CallError(f"threads must be at least 1. Got {threads}.")
+    return 0, threads or 1
+
+
+def _workers(
+    count: int, threads: int, cluster: str | None, shared: object
+) -> AbstractContextManager[Workers]:
+    if cluster is None:
+        return local_workers(count, threads=threads, shared=shared)
+    return cluster_workers(cluster, shared=shared)
+
+
+def _do(shared: tuple[Path, int, Path], item: tuple[str, Job[T]]) -> T:
+    """What a worker does: a job, until a file appears at `stop`."""
+    (directory, threads, stop), (name, job) = shared, item
+    return job(directory / name, threads, until(stop))
+
+
+def _note(outcome: Outcome[str, T], directory: Path) -> str:
+    """What the runs are at, and which failed."""
+    failed = [f"{name} failed: {why}" for name, why in outcome.failed.items()]
+    running = [f"{name} {stage(directory / name)}" for name in outcome.running.values()]
+    return "; ".join([*failed, *running])
 
 
 def until(stop: Path) -> Progress:

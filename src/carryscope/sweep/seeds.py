@@ -81,18 +81,15 @@ class SeedFit(msgspec.Struct, frozen=True, kw_only=True):
     best: str | None
     """The stated algorithm that agrees best. One that always answers as Algorithm 1 does goes by
     that name."""
-    told_apart: bool | None
+    clear_lead: bool | None
     """Whether it agrees better than the runner-up, interval included; null without one."""
     best_on_errors: str | None
-    verdict: str
 
 
 class SeedFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of one seed."""
 
     seed: int
-    run: str
-    """The name of its directory."""
     weights_sha256: str
     held_out_loss: Mean
     last_steps_loss: float
@@ -126,7 +123,6 @@ def seed_finding(run: Run) -> SeedFinding:
     ]
     return SeedFinding(
         seed=summary.seed,
-        run=run.directory.name,
         weights_sha256=found.weights_sha256,
         held_out_loss=summary.held_out_loss,
         last_steps_loss=summary.last_steps_loss,
@@ -203,7 +199,6 @@ def _fit(found: FaithfulnessFinding) -> SeedFit:
         errors_alike=stated.answer.errors_alike,
         inside=next(one for one in found.inside if one.name == ALGORITHM_1).joint.overall,
         best=named(found.agreement.best),
-        told_apart=gap.low > 0 if gap is not None else None,
+        clear_lead=gap.low > 0 if gap is not None else None,
         best_on_errors=named(found.agreement.best_on_errors),
-        verdict=found.verdict,
     )

@@ -7,16 +7,16 @@ reached is in its run directory, and no seed is done twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from carryscope.core.errors import CallError
-from carryscope.core.progress import Progress
+from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import read_json, write_json
-from carryscope.core.workers import Outcome, shared_out
+from carryscope.core.workers import Outcome
 from carryscope.sweep.finding import SWEEP_FILE, SeedFailure, Sweep, summarised
 from carryscope.sweep.page import write_pages
 from carryscope.sweep.running import brought_to_end, side_by_side
@@ -38,20 +38,24 @@ def sweep(
     workers: int | None = None,
     threads: int | None = None,
     cluster: str | None = None,
-    watch: Callable[[Outcome[str, SeedFinding]], object] = lambda _: None,
+    progress: Progress = silent,
 ) -> Sweep:
     """Train and study every seed, and compare them.
 
     The seeds are shared out among local processes (`workers`, by default one for each core, with
     `threads` each), or among the workers of the dask cluster at the address `cluster`, which must
-    see the same directory. A seed that fails is tried once more and then reported. `watch` sees
-    every second how far things are; it may raise `Stopped`.
+    see the same directory. A seed that fails is tried once more and then reported.
     """
     _check(recipe, seeds, directory)
-    count, each = _crew(workers, threads, cluster)
     jobs = {run_name(seed): partial(study_seed, with_seed(recipe, seed)) for seed in seeds}
     outcome = side_by_side(
-        jobs, directory, workers=count, threads=each, cluster=cluster, watch=watch
+        jobs,
+        directory,
+        workers=workers,
+        threads=threads,
+        cluster=cluster,
+        unit="seeds",
+        progress=progress,
     )
     found = _gathered(recipe, seeds, outcome)
     # The record comes last: where there is one, there are its pages.
@@ -60,23 +64,10 @@ def sweep(
     return found
 
 
-def study_seed(
-    config: RunConfig, directory: Path, threads: int, progress: Progress
-) -> SeedFinding:
+def study_seed(config: RunConfig, directory: Path, threads: int, progress: Progress) -> SeedFinding:
     """Bring the run of one seed to its end, and take from its findings what a sweep compares."""
     run = brought_to_end(config, directory, threads=threads, progress=progress)
     return seed_finding(run)
-
-
-def _crew(workers: int | None, threads: int | None, cluster: str | None) -> tuple[int, int]:
-    """How many local workers, and how many threads each worker has, here or on the cluster."""
-    if cluster is None:
-        return shared_out(workers, threads)
-    if workers is not None:
-        raise CallError("A cluster has its own workers: leave out --workers.")
-    if threads is not None and threads < 1:
-        raise CallError(f"threads must be at least 1. Got {threads}.")
-    return 0, threads or 1
 
 
 def _check(recipe: RunConfig, seeds: Sequence[int], directory: Path) -> None:
