@@ -1,4 +1,4 @@
-"""The paper's figures beside ours, in Markdown.
+"""The paper's figures and ours, in Markdown.
 
 In: the shelves of runs by name. Out: `figures.md`, and the pictures it shows, drawn from findings.
 """
@@ -20,7 +20,7 @@ FIGURES_PAGE = "figures.md"
 
 @dataclass(frozen=True)
 class Shown:
-    """One figure of the paper, or a few that show the same, and what stands for it here."""
+    """One figure of the paper, or a few that show the same, and our figures of it."""
 
     where: str
     paper: str
@@ -79,9 +79,9 @@ SHOWN = (
     Shown("Fig. 26", "The reuse model: the task of each node.", {REUSE: ["nodes-purpose"]}),
     Shown(
         "Not in the paper",
-        "What settles a question that it leaves open: how A5 and A4 find their carry, whether the "
-        "key decides a digit, which edges of attention are used, where the model fails, and "
-        "whether a stated algorithm foresees it.",
+        "Questions that the paper leaves open: how A5 and A4 find their carry, whether the key "
+        "decides a digit, which edges of attention are used, where the model fails, and whether a "
+        "stated algorithm predicts it.",
         {LONG: ["carries", "keys", "edges", "depth", "agreement"]},
     ),
 )
@@ -91,10 +91,10 @@ SHOWN = (
 def write_figures(shelves: Mapping[str, Shelf], directory: Path, *, note: str = "") -> Path:
     """Draw the figures of the runs that there are, and write the page that shows them."""
     parts = [
-        "# The paper's figures beside ours",
+        "# The paper's figures and ours",
         *filter(None, [note]),
         "Drawn from the findings of each run. The numbers of heads mean nothing between seeds, so "
-        "each caption tells what they read. `carryscope report` has all figures of a run.",
+        "each caption says what they read. `carryscope report` has all figures of a run.",
     ]
     for shown in SHOWN:
         pictures = [

@@ -1,1 +1,5 @@
-"""Many runs side by side: seeds of one recipe, or any list of runs."""
+"""Many runs side by side: the seeds of a recipe, or any list of runs."""
+
+from carryscope.sweep.drive import sweep
+
+__all__ = ["sweep"]
