@@ -29,7 +29,7 @@ RULES = (
     "untrained model passes as well holds for any one-layer model. Intervals are 95 %. Losses, "
     "wrong digits, ablations and swaps are teacher-forced; whole answers are right or wrong alike "
     "teacher-forced and free-running. Each tolerance has its reason. Some rules were changed after "
-    "a result had been seen: [docs/decisions.md](../../docs/decisions.md) lists them. A question "
+    "a result had been seen: [changed-rules.md](../changed-rules.md) lists them. A question "
     "that the paper leaves open is judged too but not counted: the last one."
 )
 """How claims are judged."""

@@ -53,8 +53,8 @@ def tables_markdown(shelves: Mapping[str, Shelf], *, note: str = "") -> str:
     parts = [
         "# The paper's tables and ours",
         note,
-        "A column `paper` has the paper's values for models with as many digits. The paper's models "
-        "have three heads, and its losses are those after 5,000 steps.",
+        "A column `paper` has the paper's values for models with as many digits. Those models have "
+        "three heads, and their losses are those after 5,000 steps.",
         _by_digits(shelves),
         *(_of_run(name, shelf) for name, shelf in shelves.items()),
     ]

@@ -95,7 +95,7 @@ def headline(found: Sweep) -> str:
 
 def sections(found: Sweep) -> list[Section]:
     """The page from top to bottom; figures only if a seed was finished."""
-    made = [Section("answer", "What the seeds have in common", "Answer", _answer(found))]
+    made = [Section("answer", "What the seeds have in common", "Answer", summary_parts(found))]
     if found.results:
         pictures = {
             "staircases": ("How they add", figures.staircases),
@@ -110,7 +110,8 @@ def sections(found: Sweep) -> list[Section]:
     return [*made, Section("method", "How this was made", "Method", [_method(found)])]
 
 
-def _answer(found: Sweep) -> list[Part]:
+def summary_parts(found: Sweep) -> list[Part]:
+    """What the sweep found, for the top of the page and for a terminal."""
     parts: list[Part] = [Text(found.statement, lead=True)]
     if found.results:
         numbers = [

@@ -76,9 +76,7 @@ def side_by_side(
         stop.unlink(missing_ok=True)
         with _workers(count, each, cluster, (where, each, stop)) as crew:
             try:
-                for outcome in crew.as_they_finish(
-                    _do, {name: (name, jobs[name]) for name in jobs}
-                ):
+                for outcome in crew.as_they_finish(_do, items):
                     finished = len(outcome.done) + len(outcome.failed)
                     advance(finished - over, _note(outcome, where))
                     over = finished
