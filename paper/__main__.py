@@ -54,7 +54,6 @@ def reproduce(
     json
         Print the judged claims as JSON.
     """
-    from paper.claims.page import claims_result
     from paper.models import chosen
     from paper.plan import plan
     from paper.publish import check_out, would_be_lost, write_results
@@ -75,7 +74,7 @@ def reproduce(
     if lost:
         problems.append(f"{out} was not written, because it has results of {', '.join(lost)}.")
     else:
-        found = claims_result(write_results(runs, out, quick=quick))
+        found = write_results(runs, out, quick=quick)
         if json:
             print_json(found)
         else:
@@ -88,7 +87,6 @@ def _show_plan(planned: Sequence[Planned], workers: int) -> None:
     """What is left to do, and about how long it takes."""
     from carryscope.report.parts import Table
     from carryscope.report.terminal import show
-
     from paper.plan import minutes_together
 
     rows = [

@@ -14,7 +14,7 @@ In: the runs of a reproduction. Out: a directory without weights:
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -27,32 +27,35 @@ from carryscope.report.markdown import link, table
 from carryscope.run import Run
 from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING
 from carryscope.sweep.finding import SWEEP_FILE, Sweep, resummarised
-from carryscope.sweep.page import write_pages
+from carryscope.sweep.page import write_pages as sweep_pages
 from carryscope.training.loop import is_finished
-from carryscope.version import __version__
-from paper.claims.claims import Judged
-from paper.claims.figures import write_figures
+from paper.claims.figures import FIGURES_PAGE, figures_markdown
 from paper.claims.judging import judge
-from paper.claims.page import claims_result, write_claims
+from paper.claims.page import (
+    CLAIMS_PAGE,
+    CLAIMS_RESULT,
+    ClaimsResult,
+    claims_markdown,
+    claims_result,
+)
 from paper.claims.reading import study_of
-from paper.claims.tables import write_tables
+from paper.claims.tables import TABLES_PAGE, tables_markdown
 from paper.exam import EXAM
 from paper.mlp.figures import abilities, relearning
 from paper.mlp.finding import MlpStudy, retold
 from paper.mlp.study import STUDY_FILE
 from paper.mlp.table import study_page
 from paper.models import MLP_RECORD, MLP_STUDY, MODELS, QUICK, STUDIED, SWEEPS
+from paper.record import Results
 
 KEPT = (TRAINING, DISSECTION, RISK, FAITHFULNESS, EXAM)
 """The findings that are kept."""
 
-MLP_PAGE = f"{MLP_STUDY}.md"
+README, MLP_PAGE = "README.md", f"{MLP_STUDY}.md"
 MLP_FIGURES = {f"{MLP_STUDY}-abilities.svg": abilities, f"{MLP_STUDY}-relearning.svg": relearning}
 
 ON_ONE_LINE = -1
 """How JSON is kept: half as large as with indents."""
-
-COMMAND = "make reproduce"
 
 QUICK_NOTE = (
     f"**A quick run**: every training was cut to one step in {QUICK}. It shows that all of it "
@@ -95,26 +98,41 @@ def would_be_lost(names: Sequence[str], runs: Path, out: Path) -> list[str]:
     return [name for name in lost if name not in names]
 
 
-def write_results(directory: Path, out: Path, *, quick: bool) -> list[Judged]:
-    """Write the results of all runs that are there. Other results in `out` are replaced."""
+def write_results(directory: Path, out: Path, *, quick: bool) -> ClaimsResult:
+    """Judge all runs that are there, and write the results. Earlier results are replaced."""
     _check_holds_no_runs(directory, out)
     runs, study, sweeps = runs_of(directory), _study(directory), _sweeps(directory, out)
     studies = {name: study_of(name, run) for name, run in runs.items()}
     judged = judge(studies, mlp=study, sweeps=list(sweeps.values()))
-    shelves, note = {name: one.shelf for name, one in studies.items()}, QUICK_NOTE if quick else ""
     _clear(out)
-    write_claims(judged, out)
-    write_tables(shelves, out, note=note)
-    write_figures(shelves, out, note=note)
     for name, run in runs.items():
         _keep_run(run, out / name)
     if study is not None:
-        _keep_study(study, out, note=note)
+        write_json(out / MLP_RECORD, study)
     for name, sweep in sweeps.items():
-        write_pages(sweep, out / name)
         write_json(out / name / SWEEP_FILE, sweep)
-    write_bytes(out / "README.md", _readme(runs, judged, study, sweeps, note=note).encode())
-    return judged
+    result = claims_result(judged, machine=machine(), quick=quick)
+    write_json(out / CLAIMS_RESULT, result)
+    write_pages(Results(out))
+    return result
+
+
+def write_pages(results: Results) -> None:
+    """Write all pages and figures from the records of a reproduction."""
+    out, claims = results.directory, results.claims
+    shelves, note = results.shelves(), QUICK_NOTE if claims.quick else ""
+    pages = {
+        CLAIMS_PAGE: claims_markdown(claims),
+        TABLES_PAGE: tables_markdown(shelves, note=note),
+        FIGURES_PAGE: figures_markdown(shelves, out, note=note),
+        README: _readme(results, note=note),
+    }
+    if results.mlp_study is not None:
+        pages[MLP_PAGE] = _mlp_markdown(results.mlp_study, out, note=note)
+    for file, page in pages.items():
+        write_bytes(out / file, page.encode())
+    for name, sweep in results.sweeps.items():
+        sweep_pages(sweep, out / name)
 
 
 def _clear(out: Path) -> None:
@@ -154,55 +172,47 @@ def _keep_run(run: Run, out: Path) -> None:
         write_bytes(out / file, msgspec.json.format(record, indent=ON_ONE_LINE))
 
 
-def _keep_study(study: MlpStudy, out: Path, *, note: str) -> None:
-    """The study of the MLP: its record, its page, its figures."""
-    write_json(out / MLP_RECORD, study)
+def _mlp_markdown(study: MlpStudy, out: Path, *, note: str) -> str:
+    """The page of the study of the MLP; its figures are drawn."""
     pictures = []
     for file, draw in MLP_FIGURES.items():
         picture = draw(study)
         picture.save(out / file)
         pictures.append(f"![{picture.title}]({file})")
-    parts = ["# The MLP study", note, *pictures, study_page(study)]
-    write_bytes(out / MLP_PAGE, "\n\n".join(filter(None, parts)).encode())
+    return "\n\n".join(filter(None, ["# The MLP study", note, *pictures, study_page(study)]))
 
 
-def _readme(
-    runs: Mapping[str, Run],
-    judged: list[Judged],
-    study: MlpStudy | None,
-    sweeps: Mapping[str, Sweep],
-    *,
-    note: str,
-) -> str:
+def _readme(results: Results, *, note: str) -> str:
     """The page that a visitor sees first."""
+    claims = results.claims
     pages = {
-        "claims.md": "every claim with its evidence",
-        "tables.md": "the paper's tables and ours",
-        "figures.md": "the paper's figures and ours",
+        CLAIMS_PAGE: "every claim with its evidence",
+        TABLES_PAGE: "the paper's tables and ours",
+        FIGURES_PAGE: "the paper's figures and ours",
     }
-    pages |= {MLP_PAGE: "the study of the MLP"} if study else {}
-    for name, sweep in sweeps.items():
+    pages |= {MLP_PAGE: "the study of the MLP"} if results.mlp_study else {}
+    for name, sweep in results.sweeps.items():
         pages[f"{name}/sweep.md"] = f"{len(sweep.results)} seeds of {sweep.recipe.preset}"
     parts = [
         "# The paper, reproduced",
-        claims_result(judged).sentence,
+        claims.sentence,
         note,
         "\n".join(f"- {link(file, file)}: {what}" for file, what in pages.items()),
-        _table(runs),
-        f"Made with `{COMMAND}`, carryscope {__version__}, on {machine()}. Each sweep names its "
-        "own command. A model's directory has its config, findings and figures. Weights are not "
-        "kept; the same command makes them again.",
+        _table(results),
+        f"Made with `make reproduce`, carryscope {claims.package_version}, on {claims.machine}. "
+        "Each sweep names its own command. A model's directory has its config, findings and "
+        "figures. Weights are not kept; the same command makes them again.",
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _table(runs: Mapping[str, Run]) -> str:
+def _table(results: Results) -> str:
     """A row for each model."""
     head = ["model", "steps", "held-out loss", "last 100 steps", "minutes of training"]
     rows = []
-    for name, run in runs.items():
-        found = run.training()
-        losses = [f"{found.held_out_loss.estimate:.4f}", f"{found.last_steps_loss:.4f}"]
-        minutes = f"{found.seconds / 60:.1f}"
-        rows.append([link(name, f"{name}/config.json"), f"{found.steps:,}", *losses, minutes])
+    for name, shelf in results.shelves().items():
+        if (found := shelf.training) is not None:
+            losses = [f"{found.held_out_loss.estimate:.4f}", f"{found.last_steps_loss:.4f}"]
+            minutes = f"{found.seconds / 60:.1f}"
+            rows.append([link(name, f"{name}/config.json"), f"{found.steps:,}", *losses, minutes])
     return table(head, rows)

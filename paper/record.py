@@ -18,7 +18,7 @@ from carryscope.report.shelf import Shelf
 from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING, Stage
 from carryscope.sweep.finding import SWEEP_FILE, Sweep
 from carryscope.training.config import RunConfig
-from paper.claims.claims import Judged
+from paper.claims.claims import Judged, Verdict, judged
 from paper.claims.judging import judge
 from paper.claims.page import CLAIMS_RESULT, ClaimsResult
 from paper.claims.reading import Study
@@ -75,6 +75,10 @@ class Results:
             faithfulness=self._finding(model, FAITHFULNESS),
         )
 
+    def shelves(self) -> dict[str, Shelf]:
+        """The findings about all models."""
+        return {name: self.shelf(name) for name in self.models}
+
     def figure(self, model: str, name: str) -> Figure:
         """A figure of one model, by the name it has in its report."""
         return figure(name, self.shelf(model))
@@ -82,16 +86,25 @@ class Results:
     def judged_again(self) -> list[Judged]:
         """Every claim, judged from the findings that are here.
 
-        Losses step by step are not kept, so claims that need them are not measured.
+        Losses step by step are not kept. Claims that need them are judged by their kept checks.
         """
         studies = {
-            name: Study(name, self.shelf(name), tuple, self._finding(name, EXAM))
-            for name in self.models
+            name: Study(name, shelf, tuple, self._finding(name, EXAM))
+            for name, shelf in self.shelves().items()
         }
-        return judge(studies, mlp=self.mlp_study, sweeps=list(self.sweeps.values()))
+        kept = {one.claim.id: one for one in self.claims.claims}
+        found = judge(studies, mlp=self.mlp_study, sweeps=list(self.sweeps.values()))
+        return [_by_checks(one, kept.get(one.claim.id)) for one in found]
 
     def _finding(self, model: str, stage: Stage[T]) -> T | None:
         return _read(self.directory / model / stage.file, stage.record)
+
+
+def _by_checks(found: Judged, kept: Judged | None) -> Judged:
+    """The verdict as found, or by the kept checks where nothing was measured."""
+    if found.verdict is not Verdict.UNMEASURED or kept is None or not kept.checks:
+        return found
+    return judged(found.claim, kept.checks, kept.runs)
 
 
 def _read(path: Path, kind: type[T]) -> T | None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from carryscope.core.errors import CallError
-from carryscope.core.storage import write_bytes
-from carryscope.report.catalogue import figure
+from carryscope.report.figures.catalogue import figure
 from carryscope.report.markdown import as_text
 from carryscope.report.shelf import Shelf
 
@@ -88,8 +87,8 @@ SHOWN = (
 """All figures of the paper but 3 and 21, which only name the tokens."""
 
 
-def write_figures(shelves: Mapping[str, Shelf], directory: Path, *, note: str = "") -> Path:
-    """Draw the figures of the runs that there are, and write the page that shows them."""
+def figures_markdown(shelves: Mapping[str, Shelf], directory: Path, *, note: str = "") -> str:
+    """The page. The figures of the runs that there are, are drawn in the directory."""
     parts = [
         "# The paper's figures and ours",
         *filter(None, [note]),
@@ -106,9 +105,7 @@ def write_figures(shelves: Mapping[str, Shelf], directory: Path, *, note: str = 
         ]
         if pictures:
             parts += [f"## {shown.where}", shown.paper, *pictures]
-    path = directory / FIGURES_PAGE
-    write_bytes(path, ("\n\n".join(parts) + "\n").encode())
-    return path
+    return "\n\n".join(parts) + "\n"
 
 
 def _drawn(shelf: Shelf, run: str, name: str, directory: Path) -> str:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
-from carryscope.core.storage import write_bytes, write_json
 from carryscope.report.markdown import Markdown, as_text, link, table
 from carryscope.report.paper import paper_values
 from carryscope.version import __version__
@@ -39,6 +37,10 @@ class ClaimsResult(msgspec.Struct, frozen=True, kw_only=True):
     """All claims, judged."""
 
     package_version: str
+    machine: str = ""
+    """Where the runs were made."""
+    quick: bool = False
+    """Whether the trainings were cut short."""
     summary: dict[str, int]
     """How many claims got each verdict, without questions that the paper leaves open."""
     claims: list[Judged]
@@ -57,21 +59,18 @@ def _verb(verdict: str, count: int) -> str:
     return verdict if count == 1 else verdict.replace("does", "do").replace("holds", "hold")
 
 
-def claims_result(judged: Sequence[Judged]) -> ClaimsResult:
+def claims_result(
+    judged: Sequence[Judged], *, machine: str = "", quick: bool = False
+) -> ClaimsResult:
     """The record that is kept."""
     counts = Counter(one.verdict for one in judged if not one.claim.leaves_open)
     return ClaimsResult(
         package_version=__version__,
+        machine=machine,
+        quick=quick,
         summary={verdict.value: counts[verdict] for verdict in Verdict if counts[verdict]},
         claims=list(judged),
     )
-
-
-def write_claims(judged: Sequence[Judged], directory: Path) -> None:
-    """Write the record and the page."""
-    result = claims_result(judged)
-    write_json(directory / CLAIMS_RESULT, result)
-    write_bytes(directory / CLAIMS_PAGE, claims_markdown(result).encode())
 
 
 def claims_markdown(result: ClaimsResult) -> str:

@@ -7,15 +7,13 @@ for each run the tables of its report that the paper has too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
-from carryscope.core.storage import write_bytes
 from carryscope.core.words import loss
 from carryscope.report.markdown import as_text, table
 from carryscope.report.page.inside import attention_section, heads_section, rows_section
-from carryscope.report.page.parts import Note, Section, Table
 from carryscope.report.page.training import training_section
 from carryscope.report.page.words import paper_cell
+from carryscope.report.parts import Note, Section, Table
 from carryscope.report.shelf import Shelf
 from carryscope.training.summary import LAST_STEPS
 
@@ -39,13 +37,6 @@ TABLES = (
     "roles",
 )
 """Those tables: Tab. 2, the mix, Tab. 4, 5, 6, 3, and what each head reads."""
-
-
-def write_tables(shelves: Mapping[str, Shelf], directory: Path, *, note: str = "") -> Path:
-    """Write the tables of all runs, below a note."""
-    path = directory / TABLES_PAGE
-    write_bytes(path, tables_markdown(shelves, note=note).encode())
-    return path
 
 
 def tables_markdown(shelves: Mapping[str, Shelf], *, note: str = "") -> str:

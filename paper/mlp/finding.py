@@ -166,7 +166,8 @@ def _without(none: Subject, base: Subject) -> str:
         return ends
     return (
         f"has {now / then:,.0f} times the base's training loss after {none.steps:,} steps "
-        f"({now:.3f} against {then:.3f}), and {ends} after {base.steps:,}"
+        f"({now:.3f} against {then:.3f}), and ends at {_ratio(none, base)} times the held-out loss "
+        f"that the base has after {base.steps:,}"
     )
 
 
@@ -184,12 +185,13 @@ def _relearnt(fresh: Subject, control: Subject, base: Subject, names: tuple[str,
     """Whether one part can be learned again next to the other, and whether any other would do."""
     new, kept = names
     begin = f"With {kept}, frozen, {new} {_pace(fresh, base)}."
-    untrained = f"with untrained weights in its place it ends at {_ratio(control, base)} times"
+    times = f"{_ratio(control, base)} times that loss"
+    untrained = f"with untrained weights in its place it ends at {times}"
     if not as_good(fresh, base):
         return f"{begin} It ends at {_ratio(fresh, base)} times that loss; {untrained}."
     if as_good(control, base):
         return f"{begin} But {untrained} too, so this says nothing about {kept}."
-    needed = f"what {new} needs is in {kept}, and training put it there"
+    needed = f"what {new} needs to reach such a loss is in {kept}, and training put it there"
     return f"{begin} {untrained[0].upper()}{untrained[1:]}. So {needed}."
 
 

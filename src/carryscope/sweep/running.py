@@ -24,7 +24,7 @@ from carryscope.core.workers import (
     shared_out,
 )
 from carryscope.model.files import CONFIG_FILE
-from carryscope.stages import Run
+from carryscope.run import Run
 from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import train

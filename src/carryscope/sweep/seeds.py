@@ -15,7 +15,7 @@ import msgspec
 from carryscope.core.evidence import Mean, Share
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
-from carryscope.stages import Run
+from carryscope.run import Run
 from carryscope.verification.algorithms import ALGORITHM_1
 from carryscope.verification.estimate import Rate
 from carryscope.verification.faithfulness import FaithfulnessFinding
