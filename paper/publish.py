@@ -26,8 +26,8 @@ from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE
 from carryscope.report.markdown import link, table
 from carryscope.run import Run
 from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING
-from carryscope.sweep.finding import SWEEP_FILE, Sweep, resummarised
-from carryscope.sweep.page import write_pages as sweep_pages
+from carryscope.sweeps.finding import SWEEP_FILE, Sweep, resummarised
+from carryscope.sweeps.page import write_pages as sweep_pages
 from carryscope.training.loop import is_finished
 from paper.claims.figures import FIGURES_PAGE, figures_markdown
 from paper.claims.judging import judge

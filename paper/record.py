@@ -16,7 +16,7 @@ from carryscope.report.figures.catalogue import figure
 from carryscope.report.figures.figure import Figure
 from carryscope.report.shelf import Shelf
 from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING, Stage
-from carryscope.sweep.finding import SWEEP_FILE, Sweep
+from carryscope.sweeps.finding import SWEEP_FILE, Sweep
 from carryscope.training.config import RunConfig
 from paper.claims.claims import Judged, Verdict, judged
 from paper.claims.judging import judge

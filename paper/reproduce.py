@@ -13,7 +13,7 @@ from pathlib import Path
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import write_json
 from carryscope.run import Run
-from carryscope.sweep.running import brought_to_end, side_by_side
+from carryscope.sweeps.running import brought_to_end, side_by_side
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import is_finished
 from paper.exam import examined

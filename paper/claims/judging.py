@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
-from carryscope.sweep.finding import Sweep
+from carryscope.sweeps.finding import Sweep
 from carryscope.training.presets import changes
 from paper.claims.claims import Claim, Judged, RunBehind, Verdict, judged, load_claims
 from paper.claims.reading import Measure, NotMeasured, Studies, Study

@@ -22,7 +22,7 @@ from carryscope.dissection.rows import RowsFinding
 from carryscope.dissection.story import TrainingStory
 from carryscope.report.shelf import Shelf
 from carryscope.run import Run
-from carryscope.sweep.finding import Sweep
+from carryscope.sweeps.finding import Sweep
 from carryscope.task.columns import QuestionClass
 from carryscope.task.tokens import Format
 from carryscope.training.config import differences

@@ -11,8 +11,8 @@ from typing import Literal
 import msgspec
 
 from carryscope.core.evidence import Share
-from carryscope.sweep.finding import Sweep
-from carryscope.sweep.seeds import SeedFinding
+from carryscope.sweeps.finding import Sweep
+from carryscope.sweeps.seeds import SeedFinding
 from carryscope.verification.risk_verdict import UNSAFE
 from paper.claims.claims import Check, Claim, Number
 from paper.claims.numbers import loss, share

@@ -16,7 +16,7 @@ import msgspec
 from carryscope.core.evidence import Mean, Share
 from carryscope.dissection.rows import PAPER_THRESHOLD
 from carryscope.dissection.story import LEARNT_LOSS
-from carryscope.sweep.finding import Sweep
+from carryscope.sweeps.finding import Sweep
 from carryscope.task.columns import Task
 from carryscope.training.losses import StepRecord
 from paper.claims.claims import Check, Claim

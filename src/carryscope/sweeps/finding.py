@@ -17,7 +17,7 @@ import msgspec
 from carryscope.core.evidence import Share
 from carryscope.core.machine import machine
 from carryscope.core.words import between
-from carryscope.sweep.properties import (
+from carryscope.sweeps.properties import (
     AGREEMENT,
     AGREES,
     CASCADES_FAIL,
@@ -27,7 +27,7 @@ from carryscope.sweep.properties import (
     STAIRCASE,
     Ask,
 )
-from carryscope.sweep.seeds import SeedFinding
+from carryscope.sweeps.seeds import SeedFinding
 from carryscope.training.config import RunConfig
 from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS
 from carryscope.version import __version__

@@ -24,10 +24,10 @@ from carryscope.report.parts import (
     Table,
     Text,
 )
-from carryscope.sweep import figures
-from carryscope.sweep.finding import Spread, Sweep, best_text, roles_text
-from carryscope.sweep.properties import LOSSES
-from carryscope.sweep.seeds import SeedFinding
+from carryscope.sweeps import figures
+from carryscope.sweeps.finding import Spread, Sweep, best_text, roles_text
+from carryscope.sweeps.properties import LOSSES
+from carryscope.sweeps.seeds import SeedFinding
 from carryscope.training.presets import changes
 from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
 from carryscope.verification.risk_verdict import SAFE, UNSAFE

@@ -23,9 +23,9 @@ from carryscope.report.figures.drawing import (
 )
 from carryscope.report.figures.figure import AnyChart, Figure
 from carryscope.report.figures.hover import TIP
-from carryscope.sweep.finding import Spread, Sweep, depth_text
-from carryscope.sweep.properties import LOSSES, NUMBERS
-from carryscope.sweep.seeds import DepthFailure, SeedFinding
+from carryscope.sweeps.finding import Spread, Sweep, depth_text
+from carryscope.sweeps.properties import LOSSES, NUMBERS
+from carryscope.sweeps.seeds import DepthFailure, SeedFinding
 
 ACROSS = 660
 """Width that the panels share, in pixels."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from carryscope.sweep.seeds import SeedFinding, SeedHead
+from carryscope.sweeps.seeds import SeedFinding, SeedHead
 from carryscope.verification.algorithms import ALGORITHM_1
 from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
 from carryscope.verification.risk_verdict import SAFE, UNSAFE

@@ -17,10 +17,10 @@ from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import read_json, write_json
 from carryscope.core.workers import Outcome
-from carryscope.sweep.finding import SWEEP_FILE, SeedFailure, Sweep, summarised
-from carryscope.sweep.page import write_pages
-from carryscope.sweep.running import brought_to_end, side_by_side
-from carryscope.sweep.seeds import SeedFinding, seed_finding
+from carryscope.sweeps.finding import SWEEP_FILE, SeedFailure, Sweep, summarised
+from carryscope.sweeps.page import write_pages
+from carryscope.sweeps.running import brought_to_end, side_by_side
+from carryscope.sweeps.seeds import SeedFinding, seed_finding
 from carryscope.training.config import RunConfig, differences
 
 
