@@ -46,7 +46,9 @@ def test_the_explorer_shows_itself_in_a_notebook_and_can_be_saved(tmp_path):
 @pytest.mark.parametrize("of", ["run", "answer", "risk", "dissection", "training", "faithfulness"])
 def test_what_a_notebook_shows_is_short_and_says_it_in_html(of):
     run = cs.load()
-    shown = {"run": lambda: run, "answer": lambda: run.ask("445+555")}.get(of, getattr(run, of, 0))()
+    shown = {"run": lambda: run, "answer": lambda: run.ask("445+555")}.get(
+        of, getattr(run, of, 0)
+    )()
     html = shown._repr_html_()
     assert html.startswith("<")
     assert len(html) < 100_000

@@ -175,7 +175,7 @@ def test_the_node_maps_show_what_each_node_is_for(adder):
 def test_edges_that_matter_are_those_to_the_columns_that_are_read(adder):
     used = {e.token for e in adder.rows.edges if e.answer == "A3" and e.flipped.count}
     assert used == {"D3", "D'3", "D2", "D'2", "D1", "D'1"}
-    assert "In the untrained control it is" in adder.rows.statement
+    assert "In an untrained model of the same shape it is" in adder.rows.statement
 
 
 def test_values_of_a_token_matter_to_the_digits_that_read_its_column(adder):
@@ -192,7 +192,7 @@ def test_the_papers_row_table_has_the_same_shape_for_any_one_layer_model(adder, 
         assert effect.forced
         predicts = adder.model.layout.answer_names[effect.row - 11 :][:1] if effect.row > 10 else []
         assert set(effect.changed) <= set(predicts)
-    assert "reaches the logits of that row alone" in rows.remark
+    assert "reaches only its own logits" in rows.remark
     assert rows.untrained is not None
 
 

@@ -12,12 +12,12 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from carryscope.certificate.counting import Counts
-from carryscope.task.strata import PAIRS_PER_STATE
+from carryscope.task.operation import ADD
 
 if TYPE_CHECKING:
     from carryscope.certificate.finding import DigitProof, Family
 
-_PAIRS = {state.letter: pairs for state, pairs in PAIRS_PER_STATE.items()}
+_PAIRS = {state.letter: pairs for state, pairs in ADD.pairs_per_state.items()}
 """Digit pairs of a column, by the letter of its state."""
 
 

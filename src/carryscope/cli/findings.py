@@ -36,7 +36,7 @@ def dissect(
     Parameters
     ----------
     run
-        A run directory or the name of a shipped model. Default: fast-5.
+        A run directory or the name of a shipped model. With --show the default is fast-5.
     only
         Parts to do, with commas: attention, rows, heads, nodes, subtasks, mlp, first_digits,
         story. Default: all of them.
@@ -55,12 +55,14 @@ def dissect(
     """
     from carryscope.stages import DISSECTION
 
-    found, chosen = None, opened(run)
+    if run is None and not show:
+        raise CallError(f"dissect needs RUN. See {command('dissect', '--help')}.")
+    chosen = opened(run)
     if show:
         found, why = chosen.read(DISSECTION)
         if found is None:
-            make = f"{chosen.directory} has no dissection. Run: {DISSECTION.line(chosen.directory)}"
-            raise CallError(why or make)
+            make = DISSECTION.line(chosen.directory)
+            raise CallError(why or f"{chosen.directory} has not been dissected. Run: {make}")
     else:
         use_machine(threads)
         with bars() as progress:

@@ -77,8 +77,6 @@ def infer_config(weights: dict[str, Tensor], source: Path) -> ModelConfig:
     vocabulary, d_model = weights["embed.W_E"].shape
     context = weights["pos_embed.W_pos"].shape[0]
     heads, _, d_head = weights["blocks.0.attn.W_Q"].shape
-    if heads * d_head != d_model:
-        raise CallError(f"{source}: heads * d_head must be d_model. Got {heads} * {d_head}.")
     if context % 3 == 2 or context < 6:
         raise CallError(
             f"{source}: the context must be 3n+3 (plain) or 3n+4 (signed) tokens. Got {context}."
@@ -94,6 +92,7 @@ def infer_config(weights: dict[str, Tensor], source: Path) -> ModelConfig:
         layers=len(blocks),
         heads=heads,
         d_model=d_model,
+        d_head=d_head,
         d_mlp=0 if mlp is None else mlp.shape[1],
     )
 

@@ -146,6 +146,8 @@ def changed(config: RunConfig, overrides: Mapping[str, Any]) -> RunConfig:
         raise CallError(f"There is no setting '{min(unknown)}' in a recipe.")
     if config.model.d_model == paper_width(config.model.heads):
         model = {"d_model": 0} | model
+    if config.model.d_model == config.model.heads * config.model.d_head:
+        model = {"d_head": 0} | model
     if config.model.d_mlp == 4 * config.model.d_model:
         model = {"d_mlp": -1} | model
     return msgspec.structs.replace(

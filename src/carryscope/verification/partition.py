@@ -20,11 +20,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from carryscope.task.columns import Columns
-from carryscope.task.operation import Array, State
+from carryscope.task.operation import ADD, Array, State
 from carryscope.task.questions import Questions, check_digits
 from carryscope.task.sampling import with_states
 from carryscope.task.strata import (
-    PAIRS_PER_STATE,
     all_strata,
     stratum_probability,
     stratum_states,
@@ -144,7 +143,7 @@ class ByCascade(Partition):
         chosen = np.empty(sum(map(len, at.values())), dtype=np.int8)
         reached: dict[_Seen, list[Array]] = {}
         for seen, members in at.items():
-            ways = [PAIRS_PER_STATE[s] * _ways(left, seen.then(s), label) for s in State]
+            ways = [ADD.pairs_per_state[s] * _ways(left, seen.then(s), label) for s in State]
             shares = np.array([float(Fraction(w, sum(ways))) for w in ways])
             drawn = generator.choice(len(State), size=len(members), p=shares / shares.sum())
             chosen[members] = drawn
@@ -174,7 +173,7 @@ def _ways(left: int, seen: _Seen, label: tuple[int, int]) -> int:
         return 0
     if left == 0:
         return int((seen.carry, seen.quiet) == label)
-    return sum(PAIRS_PER_STATE[s] * _ways(left - 1, seen.then(s), label) for s in State)
+    return sum(ADD.pairs_per_state[s] * _ways(left - 1, seen.then(s), label) for s in State)
 
 
 def _name(carry: int, quiet: int) -> str:

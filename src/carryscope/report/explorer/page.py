@@ -22,6 +22,8 @@ from carryscope.report.explorer.examples import examples
 from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import pack
 from carryscope.report.policy import content_policy
+from carryscope.task.operation import ADD, BASE, Operation
+from carryscope.task.tokens import POSITIVE
 
 SCRIPTS = (
     "task numbers weights parts transformer state dom sum attention inspector removed steps tour "
@@ -94,6 +96,21 @@ def _layout(config: ModelConfig) -> dict[str, Any]:
         "answerNames": layout.answer_names,
         "rowNames": [*names[: layout.first_row], *row_names(layout)],
         "epsilon": LAYER_NORM_EPSILON,
+        "operation": _operation(ADD),
+    }
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    """What a column does, and how it is spoken of."""
+    return {
+        "symbol": operation.symbol,
+        "positive": POSITIVE,
+        "base": BASE,
+        "raw": operation.raw.tolist(),
+        "state": operation.state.tolist(),
+        "step": operation.step,
+        "subtasks": operation.subtasks,
+        "words": operation.words,
     }
 
 

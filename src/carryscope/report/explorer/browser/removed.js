@@ -41,8 +41,8 @@ class RemovedView {
   }
 
   async copyLink() {
-    const link = location.href.split("#")[0] + toFragment(this.store.state);
-    history.replaceState(null, "", toFragment(this.store.state));
+    const link = location.href.split("#")[0] + toFragment(this.store.state, this.layout);
+    history.replaceState(null, "", toFragment(this.store.state, this.layout));
     try {
       await navigator.clipboard.writeText(link);
       setText(this.status, "The link to what you see is copied.");
@@ -54,7 +54,7 @@ class RemovedView {
   render(result) {
     const { state, digits } = result;
     refill(this.answer, [
-      element("span", {}, `${questionText(state.question)} = `),
+      element("span", {}, `${questionText(state.question, this.layout)} = `),
       ...digits.map(shortDigit),
     ]);
     for (const how of this.hows) {

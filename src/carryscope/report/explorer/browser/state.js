@@ -38,8 +38,8 @@ class Store {
   }
 }
 
-function toFragment({ question, off, how, row }) {
-  const fields = [`q=${questionText(question)}`, `row=${row}`];
+function toFragment({ question, off, how, row }, layout) {
+  const fields = [`q=${questionText(question, layout)}`, `row=${row}`];
   if (off.length) fields.push(`off=${off.join(",")}`, `how=${how}`);
   return FRAGMENT + fields.join("&");
 }
@@ -52,7 +52,7 @@ function fromFragment(fragment, layout, otherwise) {
     const [name, value = ""] = field.split("=");
     fields.set(name, unescaped(value));
   }
-  const { question } = parseQuestion(fields.get("q") ?? "", layout.digits);
+  const { question } = parseQuestion(fields.get("q") ?? "", layout);
   const named = [...new Set((fields.get("off") ?? "").split(","))];
   const row = Number(fields.get("row") ?? NaN);
   return {

@@ -1,7 +1,7 @@
 """The paper's training step on TransformerLens, as a process that waits for its turn.
 
-Runs in a Python that has TransformerLens 2.x and nothing of carryscope. For every number of
-steps read from standard input it makes that many and writes the seconds they took.
+Runs in a Python that has TransformerLens 2.x and nothing of carryscope. Reads a number of steps
+from standard input, makes them, and writes the seconds they took.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _questions(count: int) -> torch.Tensor:
 
 
 def main() -> None:
-    """Answer each number on standard input with the seconds that many steps took."""
+    """Reply to each number of steps with the seconds they took."""
     step = make_step(int(sys.argv[1]))
     for line in sys.stdin:
         began = time.perf_counter()
