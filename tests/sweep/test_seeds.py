@@ -40,7 +40,9 @@ def test_the_shipped_model_has_the_heads_of_the_paper_in_every_seed(shipped: See
     ):
         assert held[name] == (3, 3), name
     assert held["agrees with Algorithm 1 on 99% of answers"] == (0, 3)
-    assert "No seed agrees with Algorithm 1 on 99% of its answers (median 98.8%)." in found.statement
+    assert (
+        "No seed agrees with Algorithm 1 on 99% of its answers (median 98.8%)." in found.statement
+    )
     assert [group.name for group in found.roles] == ["own column, one below, two below"]
     assert "Cascades fail in 3 of 3 seeds (44% to 100%)." in found.statement
 

@@ -17,6 +17,7 @@ from carryscope import sweep
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.progress import Advance, Stopped
 from carryscope.core.storage import only_writer, read_json, write_json
+from carryscope.core.workers import Workers, this_process
 from carryscope.sweeps.finding import Sweep
 from carryscope.sweeps.running import side_by_side, stage, trained, until
 from carryscope.training.presets import run_config
@@ -24,11 +25,24 @@ from carryscope.training.presets import run_config
 RECIPE = run_config("tiny", {"digits": 1, "d_model": 12, "steps": 20})
 
 
+@contextmanager
+def no_processes(count: int, *, threads: int = 1, shared: object = None) -> Iterator[Workers]:
+    """This process does the work: starting others would take longer than the seeds."""
+    yield this_process(shared)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("carryscope.sweeps.running.local_workers", no_processes)
+
+
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sweep]:
-    """Two seeds, one after the other."""
+    """Two seeds, one after the other, in this process."""
     directory = tmp_path_factory.mktemp("alone")
-    return directory, sweep(RECIPE, [0, 1], directory, workers=1, threads=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("carryscope.sweeps.running.local_workers", no_processes)
+        return directory, sweep(RECIPE, [0, 1], directory, workers=1, threads=1)
 
 
 def weights(directory: Path) -> list[bytes]:
@@ -50,6 +64,7 @@ def test_hardly_trained_seeds_have_nothing_of_the_algorithm(alone: tuple[Path, S
     assert held["double staircase"] == held["agrees with Algorithm 1 on 99% of answers"] == 0
 
 
+@pytest.mark.usefixtures("here")
 def test_finished_seeds_are_not_redone_and_one_that_cannot_be_is_tried_twice(
     alone: tuple[Path, Sweep], tmp_path: Path
 ) -> None:
@@ -121,6 +136,7 @@ def test_a_sweep_that_is_asked_to_stop_says_what_is_kept(tmp_path: Path) -> None
     assert any(note.startswith("seed-0 ") for note in notes)
 
 
+@pytest.mark.usefixtures("here")
 def test_a_sweep_that_is_killed_before_its_pages_are_written_leaves_no_record(
     alone: tuple[Path, Sweep], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,9 +85,7 @@ def side_by_side(
                 if not isinstance(error, Stopped):
                     raise
                 done = f"{len(outcome.done)} of {len(jobs)} {unit} are done"
-                raise Stopped(
-                    f"Stopped: {done}. The others are kept as far as they are."
-                ) from error
+                raise Stopped(f"Stopped: {done}. What the others have is kept.") from error
     return outcome
 
 
@@ -127,7 +125,7 @@ def until(stop: Path) -> Progress:
     """Progress that nobody sees, and that ends the work once there is a file at a path."""
     looked = -LOOK_EVERY
 
-    def advance(amount: float = 1, note: str = "") -> None:
+    def advance(amount: int | float = 1, note: str = "") -> None:
         nonlocal looked
         if time.monotonic() - looked > LOOK_EVERY:
             looked = time.monotonic()
@@ -135,7 +133,7 @@ def until(stop: Path) -> Progress:
                 raise Stopped("Stopped. Finished stages are kept.")
 
     def progress(
-        name: str, total: float | None = None, unit: str = ""
+        name: str, total: int | float | None = None, unit: str = ""
     ) -> AbstractContextManager[Advance]:
         return nullcontext(advance)
 
