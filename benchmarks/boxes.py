@@ -18,19 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 
-from carryscope.certificate.boxes import Row, RowSpace
+from carryscope.certificate.boxes import RowSpace
 from carryscope.certificate.certify import FINER
-from carryscope.certificate.exploring import RIGHT, WRONG, explore
-from carryscope.certificate.features import Features
-from carryscope.certificate.proof import RowProof
-from carryscope.certificate.row_tables import RowTables, grow_space
+from carryscope.certificate.exploring import Piece, explore
+from carryscope.certificate.proof import RIGHT, WRONG, RowProof
+from carryscope.certificate.subject import ProofSubject
 from carryscope.core.errors import CallError
 from carryscope.core.evidence import Mean
 from carryscope.model.transformer import Transformer
@@ -106,23 +103,16 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """The boxes of one row with one query, and the tables by which they are bounded."""
+    """The boxes of one row with one query."""
 
-    space: RowSpace
+    subject: ProofSubject
+    row: int
     query: int
-    features: Features
-    exact: Features
-    """The same in float64."""
 
-    @cached_property
-    def tables(self) -> RowTables:
-        """The tables of the row for this query."""
-        return RowTables.of(self.features, self.space, self.query)
-
-    @cached_property
-    def exact_tables(self) -> RowTables:
-        """The same in float64."""
-        return RowTables.of(self.exact, self.space, self.query)
+    @property
+    def space(self) -> RowSpace:
+        """All questions as the row sees them."""
+        return self.subject.spaces[self.row]
 
     def walk(
         self, begin: Sample, most: int, small: float, generator: np.random.Generator
@@ -144,9 +134,8 @@ class Branch:
             sample.boxes, axis=0, return_index=True, return_inverse=True
         )
         beaten, most = sample.beaten[first], len(boxes)
-        found = explore(
-            self.tables, lambda: self.exact_tables, boxes, beaten, small=ONE_LEVEL, most=most
-        )
+        piece = Piece(self.row, self.query, first, boxes, beaten, small=ONE_LEVEL, most=most)
+        found = explore(self.subject, piece)
         verdict = found.verdict[again].astype(np.int64)
         split = verdict >= 0
         children, counts = self.space.children(sample.boxes[split], verdict[split])
@@ -162,7 +151,6 @@ def settled_boxes(space: RowSpace) -> dict[int, Int[Array, "_ column"]]:
     return {token: boxes[query == token] for token in np.unique(query).tolist()}
 
 
-@torch.inference_mode()
 def count_boxes(
     model: Transformer,
     *,
@@ -177,19 +165,17 @@ def count_boxes(
             "small must be above 0 and below 1, repeats at least 2, most at least 1. "
             f"Got {small}, {repeats} and {most}."
         )
-    features, exact = Features.of(model), Features.of(model, torch.float64)
-    generator, rows = np.random.default_rng(seed), model.config.layout.answer_length
+    subject, generator = ProofSubject.of(model), np.random.default_rng(seed)
     boxes, decided = np.zeros(repeats), np.zeros(repeats)
-    for number in range(rows):
-        space = grow_space(features, Row(model.config.layout, number))
+    for number, space in enumerate(subject.spaces):
         settled = settled_boxes(space)
         each = -(-most // len(settled))
         for query, begin in settled.items():
-            walk = Branch(space, query, features, exact).walk(
+            walk = Branch(subject, number, query).walk(
                 Sample.all_of(begin, repeats), each, small, generator
             )
             for sample, verdict in walk:
                 held = space.share(sample.boxes) * np.isin(verdict, (RIGHT, WRONG))
                 np.add.at(boxes, sample.repeat, sample.weight)
                 np.add.at(decided, sample.repeat, sample.weight * held)
-    return BoxCount(Mean.measured(boxes.tolist()), float(decided.mean()) / rows)
+    return BoxCount(Mean.measured(boxes.tolist()), float(decided.mean()) / len(subject.spaces))

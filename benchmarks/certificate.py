@@ -13,7 +13,7 @@ import torch
 import carryscope
 from benchmarks.boxes import SMALL, count_boxes
 from benchmarks.measure import Measure, short
-from carryscope.certificate.certify import search as certify
+from carryscope.certificate.certify import certify
 from carryscope.model.transformer import Transformer
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import train

@@ -3,11 +3,9 @@ import pytest
 import torch
 
 from benchmarks.boxes import Sample, count_boxes, settled_boxes
-from carryscope.certificate.boxes import Row
-from carryscope.certificate.exploring import RIGHT, WRONG, explore
-from carryscope.certificate.features import Features
-from carryscope.certificate.proof import RowProof
-from carryscope.certificate.row_tables import RowTables, grow_space
+from carryscope.certificate.exploring import Piece, explore
+from carryscope.certificate.proof import RIGHT, WRONG, RowProof
+from carryscope.certificate.subject import ProofSubject
 from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
@@ -24,31 +22,23 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def spaces(model):
-    features, layout = Features.of(model), model.config.layout
-    return [grow_space(features, Row(layout, i)) for i in range(layout.answer_length)]
+def subject(model):
+    return ProofSubject.of(model)
 
 
 @pytest.fixture(scope="module")
-@torch.inference_mode()
-def searched(model, spaces):
+def searched(subject):
     """What the search itself finds: boxes bounded in all, and the mean share decided."""
-    features, exact = Features.of(model), Features.of(model, torch.float64)
     judged, shares = 0, []
-    for space in spaces:
+    for row, space in enumerate(subject.spaces):
         proof = RowProof.settled(space)
         at = proof.open_boxes(SMALL)
         query = space.queries(space.digits(proof.boxes[at]))
         for token in np.unique(query).tolist():
             mine = at[query == token]
-            fragment = explore(
-                RowTables.of(features, space, token),
-                lambda space=space, token=token: RowTables.of(exact, space, token),
-                proof.boxes[mine],
-                proof.beaten[mine],
-                small=SMALL,
-                most=ALL,
-            )
+            boxes, beaten = proof.boxes[mine], proof.beaten[mine]
+            piece = Piece(row, token, mine, boxes, beaten, small=SMALL, most=ALL)
+            fragment = explore(subject, piece)
             proof.graft(mine, fragment)
             judged += fragment.judged
         shares.append(proof.share(RIGHT, WRONG))
@@ -102,8 +92,8 @@ def test_few_enough_boxes_are_all_kept(generator):
     assert kept.boxes.tolist() == drawn.boxes.tolist()
 
 
-def test_settled_boxes_hold_every_question_once_and_each_has_one_query(spaces):
-    for space in spaces:
+def test_settled_boxes_hold_every_question_once_and_each_has_one_query(subject):
+    for space in subject.spaces:
         settled = settled_boxes(space)
         assert sum(space.share(boxes).sum() for boxes in settled.values()) == pytest.approx(1)
         assert -1 not in settled

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -5,6 +7,7 @@ import carryscope
 from carryscope.model import choice
 from carryscope.model.answer_path import Unwritten, answer_logits, answer_rows
 from carryscope.model.choice import answer_tokens, chosen_tokens
+from carryscope.model.files import load_model
 from carryscope.model.prediction import answer, answer_both, predict
 from carryscope.task.sampling import enriched, uniform
 
@@ -67,7 +70,7 @@ def test_what_is_not_a_number_leads_nobody(random_model, generator, computed):
 
 
 def test_a_trained_model_hardly_ever_needs_the_whole_stream(generator, computed):
-    model = carryscope.load().model()
+    model = load_model(Path(carryscope.__file__).parent / "shipped" / "fast-5")
     tokens = some_tokens(model, generator, 1000)
     said = answer_tokens(model, tokens)
     assert (said == answer_logits(model, tokens).argmax(-1)).all()

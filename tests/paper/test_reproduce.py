@@ -17,7 +17,7 @@ from waiting import PATIENCE, wait_for
 
 from carryscope.cli.main import run as command
 from carryscope.core.errors import CallError
-from carryscope.core.pool import Outcome
+from carryscope.core.workers import Outcome
 from carryscope.core.storage import write_bytes, write_json
 from carryscope.model.files import CONFIG_FILE, write_tensors
 from carryscope.stages import SHIPPED

@@ -1,4 +1,4 @@
-"""Numbers that carry what is behind them: how many questions, and a 95 % interval."""
+"""Numbers with the count of questions behind them and a 95 % interval."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ Z_95 = 1.959963984540054
 """The normal quantile of a two-sided 95 % interval."""
 
 
+def wilson(share: float, size: float) -> tuple[float, float]:
+    """The 95 % Wilson interval of a share of `size` questions. It never claims certainty."""
+    spread = Z_95**2 / size
+    middle = share + spread / 2
+    reach = Z_95 * math.sqrt(share * (1 - share) / size + spread / (4 * size))
+    low, high = (middle - reach) / (1 + spread), (middle + reach) / (1 + spread)
+    return max(0.0, low), min(1.0, high)
+
+
 class Share(msgspec.Struct, frozen=True):
     """A share of questions, with its Wilson interval."""
 
@@ -23,24 +32,19 @@ class Share(msgspec.Struct, frozen=True):
 
     @property
     def estimate(self) -> float:
-        """The share itself; with no questions behind it, not a number."""
+        """The share itself; NaN if it is a share of no questions."""
         return self.count / self.of if self.of else math.nan
 
     @classmethod
     def of_hits(cls, hits: Any) -> Share:
-        """The share of an array of yes and no that is yes."""
+        """The share of true values in a Boolean array."""
         return cls.measured(int(hits.sum()), len(hits))
 
     @classmethod
     def measured(cls, count: int, of: int) -> Share:
-        """A share with its 95 % Wilson interval, which never claims certainty."""
-        if of == 0:
-            return cls(0, 0, 0.0, 1.0)
-        share, spread = count / of, Z_95**2 / of
-        middle = share + spread / 2
-        reach = Z_95 * math.sqrt(share * (1 - share) / of + spread / (4 * of))
-        low, high = (middle - reach) / (1 + spread), (middle + reach) / (1 + spread)
-        return cls(count, of, max(0.0, low), min(1.0, high))
+        """A share with its 95 % Wilson interval."""
+        low, high = wilson(count / of, float(of)) if of else (0.0, 1.0)
+        return cls(count, of, low, high)
 
 
 class Mean(msgspec.Struct, frozen=True):
@@ -53,16 +57,17 @@ class Mean(msgspec.Struct, frozen=True):
 
     @classmethod
     def measured(cls, values: Sequence[float]) -> Mean:
-        """The mean of at least two numbers; one says nothing about its own spread."""
+        """The mean of at least two numbers."""
         mean = fmean(values)
         reach = Z_95 * stdev(values) / math.sqrt(len(values))
         return cls(mean, len(values), mean - reach, mean + reach)
 
     @classmethod
     def of_batches(cls, values: Sequence[float], size: int) -> Mean:
-        """The mean of values that were drawn in batches of a size, and are alike within one.
+        """The mean of values that were drawn in batches of this size.
 
-        So the interval is over batches: that over single values would be too narrow.
+        Values of one batch are alike, so the interval is computed over batches. An interval over
+        single values would be too narrow.
         """
         batches = [values[begin : begin + size] for begin in range(0, len(values), size)]
         whole = cls.measured([fmean(batch) for batch in batches])

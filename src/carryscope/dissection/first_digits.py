@@ -29,7 +29,7 @@ from carryscope.dissection.samples import Samples
 from carryscope.model.choice import answer_tokens
 from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
-from carryscope.task.operation import ADD, Array, State
+from carryscope.task.operation import Array, State, Words
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import Variable, counterfactuals
 
@@ -109,13 +109,14 @@ def study_first_digits(
     fresh = samples.nines_rich("fresh", FRESH_QUESTIONS)
     said = _said(engine, engine.layout.encode(fresh))
     advance(FRESH_QUESTIONS)
-    rules = [_rule(k, effects, Columns.of(fresh), said[:, k]) for k in digits]
+    columns = Columns.of(fresh)
+    rules = [_rule(k, effects, columns, said[:, k]) for k in digits]
     pairs = {(e.digit, e.depth, e.own_nine): e.follows.of for e in effects}
     return FirstDigitsFinding(
         questions=sum(pairs.values()) + FRESH_QUESTIONS,
         effects=effects,
         rules=rules,
-        statement=" ".join(map(_sentence, rules)),
+        statement=" ".join(_sentence(rule, columns.operation.words) for rule in rules),
     )
 
 
@@ -202,9 +203,9 @@ def _rule(k: int, effects: list[CarryEffect], fresh: Columns, said: Int[Array, "
     )
 
 
-def _sentence(rule: Rule) -> str:
+def _sentence(rule: Rule, words: Words) -> str:
     """One rule in words, with its score on fresh questions."""
-    k, words = int(rule.digit[1:]), ADD.words
+    k = int(rule.digit[1:])
     if not rule.reach:
         return f"{rule.digit} does not follow the {words.carry} from any column."
     columns = listed([str(k - 1 - depth) for depth in range(rule.reach)])

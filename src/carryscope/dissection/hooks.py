@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from carryscope.dissection.capture import block_of
 from carryscope.dissection.interventions import Ablate, Cut, Intervention, Patch
 from carryscope.model.sites import Hook, Recorder, Site, leave_alone
 from carryscope.model.transformer import Transformer
@@ -90,7 +91,7 @@ def _values(model: Transformer, site: str, questions: Questions) -> Tensor:
     """The clean values at a site. The pass ends with the part that has the site."""
     tokens = torch.from_numpy(model.config.layout.encode(questions))
     _, number, part = site.split(".", 2)
-    *below, block = model.blocks[: int(number) + 1]
+    *below, block = (block_of(model, layer) for layer in range(int(number) + 1))
     recorder = Recorder(frozenset([part.removeprefix("attn.")]))
     with torch.inference_mode():
         residual = model.embed(tokens) + model.pos_embed(tokens)

@@ -99,7 +99,8 @@ class Pairs:
         digit = hypothesis.digit
         value = self._value(hypothesis, reach=digit)
         own = self.own_digit(digit)
-        shallow = self._base.answer_digit(digit, _carry(self._base, digit, hypothesis.reach))
+        seen = self._base.look_ahead[:, digit] < hypothesis.reach
+        shallow = self._base.answer_digit(digit, self._base.carry_in[:, digit] & seen)
         sure = (value == self._value(hypothesis, reach=hypothesis.reach)) & (own == shallow)
         sure &= ~self._shown_by_token(digit)
         sure = sure if right is None else sure & right
@@ -118,23 +119,14 @@ class Pairs:
 
     def _value(self, hypothesis: Hypothesis, reach: int) -> Int[Array, " pair"]:
         kind, column, digit = hypothesis
-        base, source = self._base, self._source
-        if kind == "BA":
-            return source.answer_digit(digit, _carry(base, digit, reach))
-        if kind == "carry_in":
-            return base.answer_digit(digit, _carry(source, digit, reach))
-        if kind == "digit":
-            return source.answer_digit(digit, _carry(source, digit, reach))
-        made, nine = base.make_carry.copy(), base.make_sum_9.copy()
+        own = self._source if kind in ("BA", "digit") else self._base
+        below = self._source if kind in ("carry_in", "digit") else self._base
+        made, nine = below.make_carry.copy(), below.make_sum_9.copy()
         if kind in ("MC1", "state"):
-            made[:, column] = source.make_carry[:, column]
+            made[:, column] = self._source.make_carry[:, column]
         if kind in ("MS9", "state"):
-            nine[:, column] = source.make_sum_9[:, column]
-        return base.answer_digit(digit, _carried(made, nine, digit, reach))
-
-
-def _carry(columns: Columns, digit: int, reach: int) -> Bool[Array, " batch"]:
-    return _carried(columns.make_carry, columns.make_sum_9, digit, reach)
+            nine[:, column] = self._source.make_sum_9[:, column]
+        return own.answer_digit(digit, _carried(made, nine, digit, reach))
 
 
 def _carried(

@@ -95,11 +95,19 @@ class Node(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Node:
         """A node from its name."""
-        match = re.fullmatch(r"P(\d+)\.L(\d+)\.(?:H(\d+)|MLP)", text)
-        if not match:
+        row, layer, heads = _parsed(text)
+        if row is None or layer is None:
             raise CallError(f"A node is written like P13.L0.H2 or P13.L0.MLP. Got '{text}'.")
-        row, layer, head = match.groups()
-        return cls(int(row), int(layer), () if head is None else (int(head),))
+        return cls(row, layer, heads)
+
+
+def _parsed(text: str) -> tuple[int | None, int | None, tuple[int, ...]]:
+    """The row, layer and head in a name; row and layer may be missing."""
+    match = re.fullmatch(r"(?:P(\d+)\.)?(?:L(\d+)\.?)?(?:H(\d+)|MLP)", text)
+    if not match:
+        raise CallError(f"A part is written like H1, L0H1, MLP or P13.L0.H2. Got '{text}'.")
+    row, layer, head = (None if number is None else int(number) for number in match.groups())
+    return row, layer, () if head is None else (head,)
 
 
 def parts_at(config: ModelConfig, row: int, layer: int) -> list[Node]:
@@ -149,19 +157,13 @@ def taken_away(without: Without | None, config: ModelConfig) -> list[Interventio
 
 def _ablated(name: str, config: ModelConfig) -> Ablate:
     """A part by its name, ablated to its mean at its row, or at every row."""
-    match = re.fullmatch(r"(?:P(\d+)\.)?(?:L(\d+)\.?)?(?:H(\d+)|MLP)", name)
-    if not match:
-        raise CallError(f"A part is written like H1, L0H1, MLP or P13.L0.H2. Got '{name}'.")
-    row, layer, head = (None if number is None else int(number) for number in match.groups())
+    row, layer, heads = _parsed(name)
     if layer is None and config.layers > 1:
         raise CallError(f"This model has {config.layers} layers: write L0{name}. Got '{name}'.")
-    if (head or 0) >= config.heads or (layer or 0) >= config.layers:
-        first, last = (
-            head_name(config, 0, 0),
-            head_name(config, config.layers - 1, config.heads - 1),
-        )
+    if max(heads, default=0) >= config.heads or (layer or 0) >= config.layers:
+        first = head_name(config, 0, 0)
+        last = head_name(config, config.layers - 1, config.heads - 1)
         raise CallError(f"This model has the heads {first} to {last}. Got '{name}'.")
-    heads = () if head is None else (head,)
     one = Node(row or 0, layer or 0, heads).ablated()
     return one if row is not None else replace(one, rows=tuple(range(config.context)))
 
