@@ -1,28 +1,25 @@
-"""One seed: its run brought to its end, and what it comes to.
+"""What a sweep keeps of one seed.
 
-In: a config and a run directory. Out: `SeedFinding`, what the findings of the run say about the
-algorithm it learnt, in a form that can be laid beside other seeds. Head numbers mean nothing
-between seeds: heads are told apart by the column they read.
+In: a run with its findings. Out: `SeedFinding`, what they say about the algorithm it learnt, in a
+form that can be compared between seeds. The number of a head means nothing between seeds, so heads
+are named by the column they read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import fmean
 
 import msgspec
 
 from carryscope.core.evidence import Mean, Share
-from carryscope.dissection.findings import Dissection
-from carryscope.dissection.purposes import Purpose
-from carryscope.sweep.stages import Sign, bring_to_end
-from carryscope.training.config import RunConfig
-from carryscope.training.summary import TrainingSummary
+from carryscope.dissection.attention import AttentionFinding
+from carryscope.dissection.purposes import Purpose, SubtasksFinding
+from carryscope.run import Run
 from carryscope.verification.algorithms import ALGORITHM_1
 from carryscope.verification.estimate import Rate
 from carryscope.verification.faithfulness import FaithfulnessFinding
-from carryscope.verification.risk_finding import CaseRisk, RiskFinding
+from carryscope.verification.risk_finding import CaseRisk
 from carryscope.verification.stratified import WeightedShare
 
 
@@ -36,12 +33,12 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeedHead(msgspec.Struct, frozen=True, kw_only=True):
-    """One head: what it reads, and what it carries by itself."""
+    """One head: what it reads, and what it carries alone."""
 
     layer: int
     head: int
     offset: int
-    """How many columns below its answer digit it reads, as nearly as can be said."""
+    """How many columns below its answer digit it reads, most often."""
     role: str | None
     """`own column`, `one below`, ...; null if it has no staircase."""
     sharpness: float
@@ -65,7 +62,7 @@ class DepthFailure(msgspec.Struct, frozen=True, kw_only=True):
     carrying: bool
     wrong: Rate
     """The chance that such a digit is wrong, teacher-forced. The ends of the interval are means
-    of those of its places, which is wider than need be."""
+    over its places, so it is too wide rather than too narrow."""
     all_below: float
     """At every place the chance is below this: the highest upper end."""
     some_above: float
@@ -73,29 +70,26 @@ class DepthFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeedFit(msgspec.Struct, frozen=True, kw_only=True):
-    """How far Algorithm 1 tells what the model says."""
+    """How well Algorithm 1 predicts the model."""
 
     agreement: Rate
-    """Whole answers that are those of Algorithm 1, over all questions."""
+    """Share of all questions in which both give the same whole answer."""
     errors_alike: WeightedShare | None
-    """Where either is wrong: both are, and say the same. Null if neither ever was."""
+    """Where either is wrong: the share in which both give the same. Null if neither ever is."""
     inside: Share
-    """Answer digits that stay with all exchanged that Algorithm 1 calls irrelevant."""
+    """Answer digits that stay when everything is swapped that Algorithm 1 calls irrelevant."""
     best: str | None
-    """The stated algorithm that agrees best; one that cannot be told from Algorithm 1 by its
-    answers goes by that name."""
-    told_apart: bool | None
+    """The stated algorithm that agrees best. One that always answers as Algorithm 1 does goes by
+    that name."""
+    clear_lead: bool | None
     """Whether it agrees better than the runner-up, interval included; null without one."""
     best_on_errors: str | None
-    verdict: str
 
 
 class SeedFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What the run of one seed comes to."""
+    """What is kept of one seed."""
 
     seed: int
-    run: str
-    """The name of its directory."""
     weights_sha256: str
     held_out_loss: Mean
     last_steps_loss: float
@@ -103,63 +97,46 @@ class SeedFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The chance of a wrong answer over all questions."""
     depths: list[DepthFailure]
     staircase: str
-    """`present`, `partial` or `absent`, as the dissection has it."""
+    """`present`, `partial` or `absent`, from the dissection."""
     heads: list[SeedHead]
     """In the order of what they read: own column first, those without a staircase last."""
     readings: list[SeedReading]
     missing: list[str]
-    """Sub-tasks of Algorithm 1 that no part was found to carry."""
+    """Sub-tasks of Algorithm 1 that no head was found to carry."""
     algorithm: SeedFit
 
 
-def study_seed(config: RunConfig, directory: Path, threads: int, stop: Path) -> SeedFinding:
-    """Bring the run of one seed to its end from wherever it stands; what is done is kept.
-
-    Once there is a file at `stop` the work ends, with what it has reached saved.
-    """
-    run = bring_to_end(config, directory, threads=threads, sign=Sign(stop))
-    found, compared = run.dissection(), run.faithfulness()
-    return seed_finding(directory.name, run.training(), found, run.risk(), compared)
-
-
-def seed_finding(
-    name: str,
-    summary: TrainingSummary,
-    found: Dissection,
-    risk: RiskFinding,
-    faithfulness: FaithfulnessFinding,
-) -> SeedFinding:
-    """What the findings of one run come to."""
+def seed_finding(run: Run) -> SeedFinding:
+    """What the findings of a finished run say."""
+    summary, found, risk = run.training(), run.dissection(), run.risk()
     assert found.attention is not None
     assert found.subtasks is not None
+    readings = [
+        SeedReading(
+            layer=reading.layer,
+            head=reading.head,
+            answer=reading.answer,
+            column=reading.top_column,
+            share=round(reading.share.estimate, 4),
+        )
+        for reading in found.attention.readings
+    ]
     return SeedFinding(
         seed=summary.seed,
-        run=name,
         weights_sha256=found.weights_sha256,
         held_out_loss=summary.held_out_loss,
         last_steps_loss=summary.last_steps_loss,
         failure=risk.teacher_forced,
         depths=by_depth(risk.cases),
         staircase=found.attention.staircase,
-        heads=_heads(found),
-        readings=[
-            SeedReading(
-                layer=reading.layer,
-                head=reading.head,
-                answer=reading.answer,
-                column=reading.top_column,
-                share=round(reading.share.estimate, 4),
-            )
-            for reading in found.attention.readings
-        ],
+        heads=_heads(found.attention, found.subtasks),
+        readings=readings,
         missing=found.subtasks.missing,
-        algorithm=_fit(faithfulness),
+        algorithm=_fit(run.faithfulness()),
     )
 
 
-def _heads(found: Dissection) -> list[SeedHead]:
-    assert found.attention is not None
-    assert found.subtasks is not None
+def _heads(attention: AttentionFinding, subtasks: SubtasksFinding) -> list[SeedHead]:
     heads = [
         SeedHead(
             layer=role.layer,
@@ -168,20 +145,16 @@ def _heads(found: Dissection) -> list[SeedHead]:
             role=role.role,
             sharpness=role.sharpness,
             carries=_carried(
-                [
-                    purpose
-                    for purpose in found.subtasks.purposes
-                    if purpose.layer == role.layer and purpose.heads == [role.head]
-                ]
+                [p for p in subtasks.purposes if (p.layer, p.heads) == (role.layer, [role.head])]
             ),
         )
-        for role in found.attention.heads
+        for role in attention.heads
     ]
     return sorted(heads, key=lambda h: (h.layer, h.role is None, h.offset, h.head))
 
 
 def _carried(purposes: list[Purpose]) -> list[Carried]:
-    """Purposes of one head, answer digits together that it does the same for."""
+    """The purposes of one head, grouped by what it carries."""
     digits: dict[tuple[str, int], list[str]] = {}
     for p in purposes:
         digits.setdefault((p.kind, int(p.digit[1:]) - p.column), []).append(p.digit)
@@ -190,7 +163,7 @@ def _carried(purposes: list[Purpose]) -> list[Carried]:
 
 
 def by_depth(cases: list[CaseRisk]) -> list[DepthFailure]:
-    """Failures by look-ahead, each place by its own probability."""
+    """Failures by look-ahead, averaged over places by their probabilities."""
     kinds = sorted({(case.depth, not case.carrying) for case in cases})
     return [_together([c for c in cases if (c.depth, not c.carrying) == kind]) for kind in kinds]
 
@@ -226,7 +199,6 @@ def _fit(found: FaithfulnessFinding) -> SeedFit:
         errors_alike=stated.answer.errors_alike,
         inside=next(one for one in found.inside if one.name == ALGORITHM_1).joint.overall,
         best=named(found.agreement.best),
-        told_apart=gap.low > 0 if gap is not None else None,
+        clear_lead=gap.low > 0 if gap is not None else None,
         best_on_errors=named(found.agreement.best_on_errors),
-        verdict=found.verdict,
     )
