@@ -108,7 +108,7 @@ def test_memory_is_that_of_a_training_in_a_fresh_process(monkeypatch):
 
 
 def test_the_untrained_model_is_not_the_control_of_its_own_dissection():
-    from carryscope.dissection.dissect import UNTRAINED_SEED
+    from carryscope.dissection.rows import UNTRAINED_SEED
 
     config = ModelConfig(digits=2, d_model=24)
     control = initialise(Transformer(config), torch.Generator().manual_seed(UNTRAINED_SEED))
