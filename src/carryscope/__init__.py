@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from carryscope.model.transformer import Transformer
     from carryscope.run import Run
     from carryscope.stages import Stage
-    from carryscope.sweep import sweep
+    from carryscope.sweeps.drive import sweep
     from carryscope.task.columns import Columns
     from carryscope.task.operation import ADD, Operation, State
     from carryscope.task.questions import Questions, parse_question
-    from carryscope.training.recipes import PRESETS, RunConfig, TrainingConfig
+    from carryscope.training.config import RunConfig, TrainingConfig
+    from carryscope.training.presets import PRESETS
 
 __all__ = [
     "ADD",
@@ -80,16 +81,16 @@ _MODULE_OF = {
     "Transformer": "model.transformer",
     "Run": "run",
     "Stage": "stages",
-    "sweep": "sweep",
+    "sweep": "sweeps.drive",
     "Columns": "task.columns",
     "ADD": "task.operation",
     "Operation": "task.operation",
     "State": "task.operation",
     "Questions": "task.questions",
     "parse_question": "task.questions",
-    "PRESETS": "training.recipes",
-    "RunConfig": "training.recipes",
-    "TrainingConfig": "training.recipes",
+    "PRESETS": "training.presets",
+    "RunConfig": "training.config",
+    "TrainingConfig": "training.config",
 }
 """Where each name is defined."""
 
