@@ -22,8 +22,8 @@ from carryscope.verification.judging import Mistakes
 from carryscope.verification.risk import judged_risk
 from carryscope.verification.risk_finding import RiskFinding
 from paper.claims.claims import load_claims
-from paper.claims.judging import judge_one, study_of
-from paper.claims.reading import Study
+from paper.claims.judging import judge_one
+from paper.claims.reading import Study, study_of
 from paper.exam import sit
 
 

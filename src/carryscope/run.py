@@ -29,13 +29,15 @@ from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import read_json, write_bytes
-from carryscope.dissection.asking import Answer, answer
+from carryscope.dissection.asking import Answer, answers, answers_without
 from carryscope.dissection.dissect import dissect
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.findings import Dissection, chosen_parts
+from carryscope.dissection.interventions import Without
 from carryscope.dissection.samples import Samples
 from carryscope.dissection.story import TrainingStory, training_story
-from carryscope.model.files import CONFIG_FILE
+from carryscope.model.plain import PlainModel
+from carryscope.model.run_files import CONFIG_FILE
 from carryscope.stages import (
     CERTIFICATE,
     DISSECTION,
@@ -215,12 +217,14 @@ class Run(RunDirectory):
 
         return self.find(CERTIFICATE, make, enough=enough, again=again)
 
-    def ask(self, question: str, *, without: str | Sequence[str] = ()) -> Answer:
+    def ask(self, question: str, *, without: Without = ()) -> Answer:
         """The model's answer to a sum such as `445+555`, digit by digit.
 
         `without` takes parts away by mean ablation: `H1`, `MLP`, in deeper models `L0H1`.
         """
-        return answer(self.model(), question, without=without)
+        if without:
+            return answers_without(self.model(), [question], without)[0]
+        return answers(PlainModel.read(self.directory), [question])[0]
 
     def engine(self, seed: int = 0) -> Engine:
         """An engine for interventions on the model; means are over the questions of the seed."""

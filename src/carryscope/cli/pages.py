@@ -134,7 +134,7 @@ def figures(
 
 def place(run: Run, file: str, out: Path | None) -> Path:
     """Where to write a page: where it was asked for, in the run, or here for a shipped model."""
-    from carryscope.api import SHIPPED
+    from carryscope.shipped import SHIPPED
 
     if out is not None:
         return out
