@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import torch
 from carryscope.training.longer import begins_with
+from paper.kept import Results
 from waiting import PATIENCE, wait_for
 
 from carryscope.cli.main import run as command
@@ -28,7 +29,6 @@ from carryscope.training.config import RunConfig
 from carryscope.training.presets import PRESETS
 from paper.claims.claims import Verdict, load_claims
 from paper.claims.page import CLAIMS_PAGE, EARLIER, claims_markdown
-from paper.kept import Results
 from paper.mlp.variants import VARIANTS
 from paper.plan import (
     BEGINNING,
