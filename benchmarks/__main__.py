@@ -148,7 +148,7 @@ def _measure_certificate(models: Path, rounds: int, out: Path | None) -> list[Me
     from benchmarks import certificate
     from benchmarks.boxes import count_boxes
     from benchmarks.certificate_figure import boxes_by_digits
-    from carryscope.report.figure import check_ending
+    from carryscope.report.figures.figure import check_ending
     from carryscope.stages import Run
 
     if out is not None:

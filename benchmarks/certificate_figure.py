@@ -13,9 +13,9 @@ import altair as alt
 
 from benchmarks.boxes import Boxes
 from carryscope.core.evidence import Mean
-from carryscope.report.drawing import BLACK, BLUE, PAGE, SAYS, Record, data
-from carryscope.report.figure import Figure
-from carryscope.report.hover import TIP
+from carryscope.report.figures.drawing import BLACK, BLUE, PAGE, SAYS, Record, data
+from carryscope.report.figures.figure import Figure
+from carryscope.report.figures.hover import TIP
 
 TOTAL, ROW = "all answer digits, with its 95 % interval", "one answer digit"
 

@@ -14,8 +14,8 @@ from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json
 from carryscope.dissection.findings import DISSECTION_FILE, Dissection
 from carryscope.model.files import CONFIG_FILE
-from carryscope.report.catalogue import figure
-from carryscope.report.figure import Figure
+from carryscope.report.figures.catalogue import figure
+from carryscope.report.figures.figure import Figure
 from carryscope.report.shelf import Shelf
 from carryscope.sweep.finding import SWEEP_FILE, Sweep
 from carryscope.training.config import RunConfig

@@ -17,7 +17,7 @@ from carryscope.core.storage import read_json
 from carryscope.dissection.findings import DISSECTION_FILE
 from carryscope.model.files import CONFIG_FILE, check_version, load_model, weights_hash
 from carryscope.model.process import keep_freed_memory, use_threads
-from carryscope.report.page.page import REPORT_FILE
+from carryscope.report.page import REPORT_FILE
 from carryscope.stages import Run
 from carryscope.training.config import RunConfig, differences
 from carryscope.training.loop import is_finished, steps_made

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from carryscope.core.errors import CallError
 from carryscope.core.storage import write_bytes
-from carryscope.report.catalogue import figure
+from carryscope.report.figures.catalogue import figure
 from carryscope.report.markdown import as_text
 from carryscope.report.shelf import Shelf
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
-from carryscope.report.drawing import (
+from carryscope.report.figures.drawing import (
     COLOURS,
     DARK,
     DASHES,
@@ -17,8 +17,8 @@ from carryscope.report.drawing import (
     names_down,
     shade,
 )
-from carryscope.report.figure import AnyChart, Figure
-from carryscope.report.hover import TIP
+from carryscope.report.figures.figure import AnyChart, Figure
+from carryscope.report.figures.hover import TIP
 from paper.mlp.finding import MlpStudy, Subject
 
 CELL, ROW = 34.0, 20.0

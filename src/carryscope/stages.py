@@ -12,11 +12,13 @@ runs/<name>/
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from carryscope.core.errors import CallError
+from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
 from carryscope.model.config import FORMAT_VERSION
 from carryscope.model.files import (
@@ -28,6 +30,7 @@ from carryscope.model.files import (
     weights_hash,
 )
 from carryscope.model.transformer_lens import read_state_dict
+from carryscope.report.parts import Absent
 from carryscope.training.checkpoint import METRICS_FILE, read_metrics
 from carryscope.training.config import RunConfig
 from carryscope.training.losses import StepRecord
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from carryscope.dissection.engine import Engine
     from carryscope.dissection.findings import Dissection
     from carryscope.model.transformer import Transformer
-    from carryscope.report.figure import Figure
+    from carryscope.report.figures.figure import Figure
     from carryscope.report.shelf import Shelf
     from carryscope.verification.faithfulness import FaithfulnessFinding
     from carryscope.verification.risk_finding import RiskFinding
@@ -48,6 +51,19 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).parent / "shipped" / "fast-5"
 """The trained 5-digit, 3-head model that comes with the package."""
+
+
+_STAGES = {
+    "training": ("training.json", "train --out", "the summary of a training"),
+    "dissection": ("dissection.json", "dissect", "a dissection"),
+    "risk": ("risk.json", "risk", "the measured risk"),
+    "faithfulness": ("faithfulness.json", "faithful", "the comparison with algorithms"),
+    "certificate": (
+        "certificate.json",
+        "certify",
+        "a certificate",
+    ),
+}
 
 
 class Run:
@@ -248,34 +264,77 @@ class Run:
         return found
 
     def figure(self, name: str) -> Figure:
-        """A figure of the findings, such as `staircase`; see `carryscope.report.catalogue`."""
-        from carryscope.report.catalogue import figure
+        """A figure of the findings, such as `staircase`; see `carryscope.report.figures.catalogue`."""
+        from carryscope.report.figures.catalogue import figure
 
         return figure(name, self.shelf())
 
     def shelf(self) -> Shelf:
         """All that the stages left, for the report and its figures."""
-        from carryscope.report.gathering import gather
+        from carryscope.report.shelf import Shelf
 
-        return gather(self)
+        found: dict[str, Any] = {}
+        absent = {}
+        for stage, (file, command, what) in _STAGES.items():
+            found[stage], why, run = (
+                None,
+                "",
+                f"carryscope {command} {shlex.quote(str(self.directory))}",
+            )
+            if (self.directory / "findings" / file).exists():
+                try:
+                    found[stage] = getattr(self, stage)()
+                except CallError as error:
+                    why = str(error)
+                    run += " --again" if stage == "certificate" else ""
+            if found[stage] is None:
+                absent[stage] = Absent(what, run, why)
+        return Shelf(
+            name=self.directory.resolve().name,
+            where=str(self.directory),
+            config=self.config,
+            weights_sha256=weights_hash(self.model()),
+            story=self._story(found["dissection"]),
+            absent=absent,
+            **found,
+        )
+
+    def _story(self, dissection: Dissection | None) -> Any:
+        from carryscope.dissection.story import training_story
+
+        if dissection is not None and dissection.story is not None:
+            return dissection.story
+        if not (self.directory / METRICS_FILE).exists():
+            return None
+        layout = self.config.model.layout
+        try:
+            return training_story(self.metrics(), layout.digits, layout.answer_names)
+        except CallError:
+            return None
+
+    def _repr_html_(self) -> str:
+        from carryscope.report.findings import parts_of
+        from carryscope.report.page import fragment
+
+        return fragment(parts_of(self.shelf()))
 
     def report(
         self,
         path: Path | str | None = None,
         *,
-        on_figure: Callable[[int, int], object] = lambda *_: None,
+        progress: Progress = silent,
     ) -> Path:
         """Write the report, one file for any browser; by default into the run."""
-        from carryscope.report.page.page import REPORT_FILE, report_page
+        from carryscope.report.page import REPORT_FILE, report_page
 
         path = self.directory / REPORT_FILE if path is None else Path(path)
-        write_bytes(path, report_page(self.shelf(), self.model(), on_figure=on_figure).encode())
+        write_bytes(path, report_page(self.shelf(), self.model(), progress=progress).encode())
         return path
 
     def attention_figure(self, question: str) -> Figure:
         """Where every head looks, at every row, for one question."""
         from carryscope.dissection.attention import pattern
-        from carryscope.report.dissection_figures import one_pattern
+        from carryscope.report.figures.maps import one_pattern
         from carryscope.task.questions import parse_question
 
         layout = self.config.model.layout

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from report.page.certificates import certificate
+from report.certificates import certificate
 
 from carryscope.cli.certify import show_certificate
 from carryscope.cli.main import run

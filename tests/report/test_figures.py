@@ -28,7 +28,7 @@ from carryscope.report.dissection_figures import (
     one_pattern,
     staircase,
 )
-from carryscope.report.figure import Figure
+from carryscope.report.figures.figure import Figure
 from carryscope.report.training_figures import task_curves
 from carryscope.task.tokens import Format
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from report.page.shelves import HOSTILE, Seen, made_hostile, replaced
+from report.shelves import HOSTILE, Seen, made_hostile, replaced
 
 import carryscope
 from benchmarks.sweep import throughput

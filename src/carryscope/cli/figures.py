@@ -54,7 +54,7 @@ def figures(
 def write_figures(shelf: Shelf, names: list[str] | None, out: Path, ending: Ending) -> list[Path]:
     """Write the figures that are named, or all that the findings allow."""
     from carryscope.core.errors import CallError
-    from carryscope.report.catalogue import FIGURES, figure
+    from carryscope.report.figures.catalogue import FIGURES, figure
 
     paths = []
     for name in names or FIGURES:

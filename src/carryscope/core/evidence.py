@@ -1,9 +1,11 @@
-"""Numbers that carry what is behind them: how many questions, and a 95 % interval."""
+"""Numbers with what is behind them (how many questions, a 95 % interval), and findings."""
 
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Sequence
+from importlib import import_module
 from statistics import fmean, stdev
 from typing import Any
 
@@ -11,6 +13,36 @@ import msgspec
 
 Z_95 = 1.959963984540054
 """The normal quantile of a two-sided 95 % interval."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stage found: a record that shows itself, in a notebook as the report does."""
+
+    def __repr__(self) -> str:
+        fields = [f"{name}={_short(getattr(self, name))}" for name in self.__struct_fields__]
+        return f"{type(self).__name__}({', '.join(fields)})"
+
+    def _repr_html_(self) -> str:
+        # The report is a later room: it is found by its name, when a notebook asks for it.
+        parts = import_module("carryscope.report.findings").parts_of(self)
+        shown: str = import_module("carryscope.report.page").fragment(parts)
+        return shown
+
+
+def _short(value: Any) -> str:
+    """A field in a few words: of a list its length, of a record its type."""
+    if isinstance(value, list | dict | tuple):
+        return f"<{len(value)} items>" if value else repr(value)
+    if isinstance(value, msgspec.Struct) and len(repr(value)) > LONGEST_FIELD:
+        return f"<{type(value).__name__}>"
+    return _SHORTENED.repr(value) if isinstance(value, str) else repr(value)
+
+
+LONGEST_FIELD = 80
+"""Characters of a field in the text that stands for a finding."""
+
+_SHORTENED = reprlib.Repr()
+_SHORTENED.maxstring = LONGEST_FIELD
 
 
 class Share(msgspec.Struct, frozen=True):

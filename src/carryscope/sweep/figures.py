@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from carryscope.dissection.attention import role_name
-from carryscope.report.drawing import (
+from carryscope.report.figures.drawing import (
     BLACK,
     BLUE,
     LEAST_LOSS,
@@ -23,8 +23,8 @@ from carryscope.report.drawing import (
     series,
     with_interval,
 )
-from carryscope.report.figure import AnyChart, Figure
-from carryscope.report.hover import TIP
+from carryscope.report.figures.figure import AnyChart, Figure
+from carryscope.report.figures.hover import TIP
 from carryscope.sweep.finding import Spread, Sweep, depth_text
 from carryscope.sweep.properties import LOSSES, NUMBERS
 from carryscope.sweep.seeds import SeedFinding

@@ -13,8 +13,8 @@ from carryscope.core.evidence import Share
 from carryscope.core.storage import write_bytes
 from carryscope.core.words import percent, with_interval
 from carryscope.report.markdown import table
-from carryscope.report.page.page import page_of
-from carryscope.report.page.parts import (
+from carryscope.report.page import page_of
+from carryscope.report.parts import (
     Facts,
     Note,
     Number,

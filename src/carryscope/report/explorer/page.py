@@ -17,11 +17,11 @@ import msgspec
 from carryscope.dissection.findings import Dissection
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
-from carryscope.report.drawing import row_names
 from carryscope.report.explorer.examples import examples
 from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import pack
 from carryscope.report.policy import content_policy
+from carryscope.report.words import row_names
 
 SCRIPTS = (
     "task numbers weights parts transformer state dom sum attention inspector removed steps tour "
