@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from carryscope.report.page.inside import attention_section, heads_section, rows_section
+
 from carryscope.core.storage import write_bytes
 from carryscope.core.words import loss
 from carryscope.report.markdown import as_text, table
-from carryscope.report.page.inside import attention_section, heads_section, rows_section
+from carryscope.report.paper import paper_cell
 from carryscope.report.parts import Note, Section, Table
 from carryscope.report.sections.training import training_section
-from carryscope.report.paper import paper_cell
 from carryscope.report.shelf import Shelf
 from carryscope.training.summary import LAST_STEPS
 

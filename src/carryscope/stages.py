@@ -264,7 +264,7 @@ class Run:
         return found
 
     def figure(self, name: str) -> Figure:
-        """A figure of the findings, such as `staircase`; see `carryscope.report.figures.catalogue`."""
+        """A figure of the findings, such as `staircase`."""
         from carryscope.report.figures.catalogue import figure
 
         return figure(name, self.shelf())

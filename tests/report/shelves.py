@@ -13,7 +13,7 @@ from carryscope.dissection.dissect import dissect
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer, initialise
-from carryscope.report.shelf import Shelf
+from carryscope.report.shelf import Absent, Shelf
 from carryscope.training.config import RunConfig
 from carryscope.verification.faithfulness import faithful
 from carryscope.verification.risk import measure_risk
@@ -42,6 +42,7 @@ def untrained_shelf(**fields) -> Shelf:
         dissection=found,
         risk=measure_risk(model),
         faithfulness=faithful(model) if fields else None,
+        absent={"certificate": Absent("a certificate", "carryscope certify runs/untrained")},
     )
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from carryscope.report.figures.drawing import SAYS, data
 from carryscope.report.figures.figure import Figure
-from carryscope.report.figures.hover import TIP, as_csv
+from carryscope.report.figures.hover import TIP
+from carryscope.report.parts import as_csv
 
 
 @pytest.fixture

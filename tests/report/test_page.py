@@ -1,5 +1,6 @@
 """One file that needs nothing else, says what was found, and takes no text for markup."""
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -18,10 +19,10 @@ import carryscope
 from carryscope.model.transformer_lens import write_state_dict
 from carryscope.report.figures.catalogue import figure
 from carryscope.report.page import report_page
-from carryscope.report.parts import pictures
-from carryscope.report.page.sections import report_sections
 from carryscope.report.paper import paper_values
-from carryscope.report.shelf import Shelf
+from carryscope.report.parts import pictures
+from carryscope.report.sections.report import report_sections
+from carryscope.report.shelf import Absent, Shelf
 from carryscope.stages import Run, import_model
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, run_config
@@ -49,13 +50,17 @@ def text_of(shelf: Shelf) -> str:
 
 
 def test_the_whole_report_with_the_model_in_it_is_one_file_below_20_megabytes(tmp_path):
-    counted = []
-    path = carryscope.load().report(
-        tmp_path / "report.html", on_figure=lambda done, of: counted.append((done, of))
-    )
+    begun, drawn = [], []
+
+    @contextlib.contextmanager
+    def progress(name, total=None, unit=""):
+        begun.append((name, total, unit))
+        yield lambda amount=1, note="": drawn.append(amount)
+
+    path = carryscope.load().report(tmp_path / "report.html", progress=progress)
     assert 10e6 < path.stat().st_size < 20e6
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
-    assert [done for done, _ in counted] == list(range(1, counted[0][1] + 1))
+    assert begun == [("report", len(drawn), "figures")]
     seen = Seen(path.read_text())
     ids = [attributes["id"] for _, attributes in seen.tags if attributes.get("id")]
     assert len(ids) == len(set(ids))
@@ -146,7 +151,8 @@ def test_findings_and_settings_with_hostile_texts_are_text():
     stages = ("dissection", "risk", "faithfulness", "certificate", "training", "story")
     findings = {stage: made_hostile(getattr(shelf, stage)) for stage in stages}
     config = replaced(shelf.config, preset=HOSTILE, source=HOSTILE, package_version=HOSTILE)
-    spoilt = dataclasses.replace(shelf, config=config, refused={"risk": HOSTILE}, **findings)
+    absent = {"risk": Absent(HOSTILE, HOSTILE, HOSTILE)}
+    spoilt = dataclasses.replace(shelf, config=config, absent=absent, **findings)
     seen = Seen(report_page(spoilt, None))
     assert len(seen.all("script")) == 1
     assert not seen.all("img")

@@ -12,17 +12,17 @@ from report.shelves import HOSTILE, Seen, made_hostile, replaced, shipped_shelf
 from carryscope.core.errors import CallError
 from carryscope.core.words import counted_share
 from carryscope.report.figures.catalogue import figure
-from carryscope.report.page.method import commands, missing
 from carryscope.report.page import report_page
-from carryscope.report.parts import Missing, Note, Numbers, Table, Text
-from carryscope.report.page.proof import (
+from carryscope.report.parts import Absent, Note, Numbers, Table, Text
+from carryscope.report.sections.certificate import (
     certificate_section,
     measured_and_proved,
     proved,
     unfinished,
 )
-from carryscope.report.page.sections import report_sections
-from carryscope.report.page.verdict import headline, verdict_section
+from carryscope.report.sections.method import commands, missing
+from carryscope.report.sections.report import report_sections
+from carryscope.report.sections.verdict import headline, verdict_section
 from carryscope.report.shelf import Shelf
 from carryscope.stages import Run
 from carryscope.training.loop import train
@@ -117,7 +117,7 @@ def test_a_model_that_is_proved_entirely_is_told_so_first():
     shelf = shelf_with(wrong=0, undecided=0)
     assert headline(shelf) == "Proved right in all 10,000,000,000 questions"
     assert proved(shelf.certificate) == "Proved: all 10,000,000,000 questions get the right answer."
-    assert unfinished(shelf) == []
+    assert unfinished(shelf.certificate, shelf.where) == []
 
 
 def test_bounds_that_meet_are_told_as_a_number():
@@ -183,7 +183,7 @@ def test_tables_show_the_largest_families_with_an_example_each():
 )
 def test_a_search_that_ended_early_says_how_to_go_on(fields, why):
     shelf = shelf_with(undecided=5 * 10**9, **fields)
-    (part,) = unfinished(shelf)
+    (part,) = unfinished(shelf.certificate, shelf.where)
     assert part.state == "not finished"
     assert part.command.startswith("carryscope certify ")
     assert why in part.why
@@ -193,7 +193,7 @@ def test_a_search_that_ended_early_says_how_to_go_on(fields, why):
 @pytest.mark.parametrize("fields", [{}, {"undecided": 5 * 10**9}, {"ended": "time"}])
 def test_a_search_with_nothing_left_to_do_is_not_told_to_go_on(fields):
     """Enough is decided, or no box is left that could be split."""
-    assert unfinished(shelf_with(**fields)) == []
+    assert unfinished(shelf_with(**fields).certificate, "RUN") == []
 
 
 def test_the_method_counts_boxes_and_says_for_how_long_to_search():
@@ -275,7 +275,7 @@ def test_a_part_that_was_not_finished_is_not_called_not_run():
     told = Seen(report_page(shelf_with(undecided=5 * 10**9, ended="time"), None)).text
     assert "Proved bounds on its accuracy: not finished." in told
     assert "Proved bounds on its accuracy: not run." not in told
-    assert Missing("x", "y").state == "not run"
+    assert Absent("x", "y").state == "not run"
 
 
 def test_a_real_certificate_agrees_with_asking_every_question(tmp_path):

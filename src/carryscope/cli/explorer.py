@@ -38,7 +38,7 @@ def explorer(run: Path, /, *, out: Path | None = None, json: bool = False) -> No
     if path.is_dir():
         raise CallError(f"--out must be a file to write. Got the directory {path}.")
     with log.status("Writing the explorer ..."):
-        page = explorer_page(shelf.model(), run_name(run), _findings(shelf)).encode()
+        page = explorer_page(shelf.model(), run_name(run), _findings(shelf)).html.encode()
         write_bytes(path, page)
     if json:
         print_json({"path": str(path), "bytes": len(page)})

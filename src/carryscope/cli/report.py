@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from carryscope.cli.console import log, print_json, print_plain
+from carryscope.cli.console import print_json, print_plain
 from carryscope.cli.figures import Ending, write_figures
 
 if TYPE_CHECKING:
@@ -57,19 +55,4 @@ def report(
 
 def report_with_progress(run: Run, out: Path | None = None) -> Path:
     """Write the report with a bar that counts its figures."""
-    columns = (
-        TextColumn("report      "),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("figures"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=log, disable=not log.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-
-        def on_figure(done: int, of: int) -> None:
-            bar.update(task, completed=done, total=of)
-            if not log.is_terminal and done == of:
-                log.print(f"report ({of} figures)")
-
-        return run.report(out, on_figure=on_figure)
+    return run.report(out)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 DIGITS = 3
 """Digits of a counted share that matter, or of its distance from 100 %."""
@@ -17,6 +17,7 @@ DECIMALS = 6
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
+@runtime_checkable
 class Interval(Protocol):
     """An estimate between two bounds."""
 
@@ -43,7 +44,9 @@ def percent(share: float) -> str:
 
 
 def brief(share: float) -> str:
-    """A share for a cell of a figure: two digits, and no decimals from 10 % on."""
+    """A share for a narrow cell: two digits at most; only all is 100 %."""
+    if 0.995 <= share < 1:
+        return ">99%"
     return f"{100 * share:.2g}%" if share < 0.0995 else f"{share:.0%}"
 
 

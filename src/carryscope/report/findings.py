@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from carryscope.core.words import percent
+from carryscope.core.words import brief
 from carryscope.report.parts import Facts, Part, Table, Text, Wrong
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def answer_table(given: Sequence[Answer]) -> Table:
             "model": lambda one: one.answer if one.correct else Wrong(one.answer),
             "truth": lambda one: one.truth,
             "": lambda one: "right" if one.correct else Wrong("wrong"),
-            "least sure": lambda one: percent(min(digit.probability for digit in one.digits)),
+            "least sure": lambda one: brief(min(digit.probability for digit in one.digits)),
         },
         text=["model", "truth", ""],
     )

@@ -97,18 +97,23 @@ def fragment(parts: Iterable[Part]) -> str:
 
 
 def _in_short(parts: Iterable[Part]) -> list[Part]:
-    """Parts with what is not in sight folded, and without the pictures in it."""
+    """Parts without the pictures that are not in sight; what a page adds is one fold at the end."""
     short: list[Part] = []
+    more: list[Part] = []
     for part in parts:
-        if isinstance(part, Folded | More):
-            inner = [p for p in _in_short(part.parts) if not isinstance(p, Picture)]
-            title = part.title if isinstance(part, Folded) else "More"
-            short += [Folded(title, inner)] if inner else []
+        if isinstance(part, Folded):
+            short.append(replace(part, parts=_no_pictures(part.parts)))
         elif isinstance(part, Section):
             short.append(replace(part, parts=_in_short(part.parts)))
+        elif isinstance(part, More):
+            more += _no_pictures(part.parts)
         else:
             short.append(part)
-    return short
+    return [*short, *([Folded("More", more)] if more else [])]
+
+
+def _no_pictures(parts: Iterable[Part]) -> list[Part]:
+    return [part for part in _in_short(parts) if not isinstance(part, Picture)]
 
 
 def _read(file: str) -> str:

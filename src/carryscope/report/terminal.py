@@ -71,11 +71,13 @@ def _table(table: Table, console: Console) -> None:
         return
     console.print(_styled(table.title, "bold"))
     for columns in _pieces(table, console.width):
-        grid = Grid(box=SIMPLE_HEAD, padding=(0, GAP, 0, 0), pad_edge=False, show_edge=False)
-        for i in columns:
+        grid = Grid(box=SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False)
+        heads = {i: _head(table, i) for i in columns}
+        lines = max(map(len, heads.values()))
+        for i, head in heads.items():
+            words = "\n".join([""] * (lines - len(head)) + head)
             justify = "right" if i in table.numeric else "left"
-            head = _styled("\n".join(_head(table, i)))
-            grid.add_column(head, justify=justify, no_wrap=i not in table.prose, vertical="bottom")
+            grid.add_column(Line(words), justify=justify, no_wrap=i not in table.prose)
         for row in table.rows:
             grid.add_row(
                 *(_styled(row[i], STYLES.get(getattr(row[i], "tone", ""), "")) for i in columns)

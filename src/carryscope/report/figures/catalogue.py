@@ -10,16 +10,24 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from carryscope.core.errors import CallError
-from carryscope.report.figures.ablations import heads_by_class, rows_table_figure
-from carryscope.report.figures.certificate import proved_tokens
 from carryscope.report.figures.circuit import circuit
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.framework import framework_graph
+from carryscope.report.figures.interventions import (
+    carry_depths,
+    heads_by_class,
+    key_swaps,
+    rows_table_figure,
+)
 from carryscope.report.figures.maps import edges, staircase
 from carryscope.report.figures.nodes import fails_by_position, node_map
-from carryscope.report.figures.swaps import carry_depths, key_swaps
 from carryscope.report.figures.training import digit_curves, phases, task_curves
-from carryscope.report.figures.verification import agreement, failures_by_depth, learned_table
+from carryscope.report.figures.verification import (
+    agreement,
+    failures_by_depth,
+    learned_table,
+    proved_tokens,
+)
 from carryscope.report.shelf import Shelf
 
 

@@ -10,9 +10,8 @@ import math
 
 import altair as alt
 
-from carryscope.report.figures.drawing import BLACK, PAGE, SAYS, Record, data, pixels
+from carryscope.report.figures.drawing import BLACK, PAGE, SAYS, TIP, Record, data, pixels
 from carryscope.report.figures.figure import Figure
-from carryscope.report.figures.hover import TIP
 from carryscope.task.columns import Task
 from carryscope.task.framework import Discovery, Node, framework
 

@@ -19,6 +19,7 @@ from carryscope.dissection.findings import Dissection
 from carryscope.dissection.rows import RowsFinding
 from carryscope.report.figures.drawing import (
     SAYS,
+    TIP,
     Record,
     data,
     names_across,
@@ -28,7 +29,6 @@ from carryscope.report.figures.drawing import (
     shade,
 )
 from carryscope.report.figures.figure import AnyChart, Figure
-from carryscope.report.figures.hover import TIP
 from carryscope.report.words import head_name, head_titles, row_names
 from carryscope.task.operation import Array
 from carryscope.task.tokens import Format

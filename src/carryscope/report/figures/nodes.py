@@ -24,6 +24,7 @@ from carryscope.report.figures.drawing import (
     GREY,
     PAGE,
     SAYS,
+    TIP,
     TWO_LINES,
     Record,
     data,
@@ -33,7 +34,6 @@ from carryscope.report.figures.drawing import (
     shade,
 )
 from carryscope.report.figures.figure import AnyChart, Figure
-from carryscope.report.figures.hover import TIP
 from carryscope.task.tokens import Format
 
 Quantity = Literal["fails", "impact", "attention", "purpose"]

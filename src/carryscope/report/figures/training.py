@@ -19,6 +19,7 @@ from carryscope.report.figures.drawing import (
     LEAST_LOSS,
     PAGE,
     SAYS,
+    TIP,
     Record,
     data,
     loss_axis,
@@ -26,7 +27,6 @@ from carryscope.report.figures.drawing import (
     series,
 )
 from carryscope.report.figures.figure import AnyChart, Figure
-from carryscope.report.figures.hover import TIP
 
 Scale = Literal["log", "linear"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from carryscope.core.words import percent
+from carryscope.core.words import brief
 from carryscope.report.parts import Part, Table, Text, Wrong
 from carryscope.report.words import PASSES, TASK, carry, head_name, nines
 
@@ -36,7 +36,7 @@ def answer_parts(given: Answer) -> list[Part]:
                 digit.predicted if digit.predicted == digit.truth else Wrong(digit.predicted)
             ),
             "truth": lambda digit: digit.truth,
-            "sure": lambda digit: percent(digit.probability),
+            "sure": lambda digit: brief(digit.probability),
             "what arrives from below": _arrives,
             **heads,
         },

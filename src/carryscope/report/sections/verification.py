@@ -159,8 +159,7 @@ def faithfulness_parts(finding: FaithfulnessFinding) -> list[Part]:
     about = {algorithm.name: algorithm.about for algorithm in finding.agreement.algorithms}
     return [
         Text(f"{opening}." if rest else opening, lead=True),
-        *([Text(rest)] if rest else []),
-        More([picture("agreement", finding, "agreement not measured")]),
+        More([*([Text(rest)] if rest else []), picture("agreement", finding, "not measured")]),
         _agreement(finding),
         Folded("What each algorithm does", [Facts(about)]),
         More([_inside(finding), *_parting(finding)]),

@@ -79,7 +79,7 @@ class Explorer {
   // Each answer token, highest first: what is written, the truth, and what the digit needs.
   digits(question, given, whole) {
     const { answerNames, symbols, digits } = this.layout;
-    const columns = columnsOf(question);
+    const columns = columnsOf(question, this.layout.operation);
     const truths = trueAnswer(question, this.layout);
     return answerNames.map((name, place) => {
       const k = answerNames.length - 1 - place;
@@ -109,10 +109,7 @@ class Explorer {
   // The address holds what is shown; written once a person pauses, since browsers limit how often.
   linkLater() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(
-      () => history.replaceState(null, "", toFragment(this.store.state)),
-      250,
-    );
+    this.timer = setTimeout(() => writeLink(this.store.state), 250);
   }
 
   followLink() {

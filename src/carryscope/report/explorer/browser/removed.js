@@ -42,7 +42,7 @@ class RemovedView {
 
   async copyLink() {
     const link = location.href.split("#")[0] + toFragment(this.store.state);
-    history.replaceState(null, "", toFragment(this.store.state));
+    writeLink(this.store.state);
     try {
       await navigator.clipboard.writeText(link);
       setText(this.status, "The link to what you see is copied.");

@@ -39,18 +39,25 @@ function questionText({ first, second }) {
   return `${written(first)}+${written(second)}`;
 }
 
+// What a column does with a carry: 1 makes one, 0 passes it on, -1 neither.
+function stateOf(raw, { propagates, step }) {
+  return Math.sign(step * (raw - propagates));
+}
+
 // For each answer digit, units first: the true digit, its task class and its look-ahead.
-function columnsOf({ first, second }) {
-  const digits = first.length;
+function columnsOf({ first, second }, operation) {
+  const { raw, base, step, tasks } = operation;
   const columns = [];
   let carry = 0;
-  let nines = 0;
-  for (let k = 0; k <= digits; k++) {
-    const sum = k < digits ? first[k] + second[k] : 0;
-    const task = carry === 0 ? "BA" : sum === 9 ? "US9" : "UC1";
-    columns.push({ sum, task, lookAhead: nines, carrying: carry === 1, truth: (sum + carry) % 10 });
-    nines = sum === 9 ? nines + 1 : 0;
-    carry = sum + carry > 9 ? 1 : 0;
+  let passing = 0;
+  for (let k = 0; k <= first.length; k++) {
+    const value = k < first.length ? raw[first[k]][second[k]] : 0;
+    const state = k < first.length ? stateOf(value, operation) : -1;
+    const task = !carry ? tasks.none : state === 0 ? tasks.passing : tasks.uses;
+    const truth = (value + step * carry + base) % base;
+    columns.push({ task, lookAhead: passing, carrying: carry === 1, truth });
+    passing = state === 0 ? passing + 1 : 0;
+    carry = state > 0 || (state === 0 && carry) ? 1 : 0;
   }
   return columns;
 }
@@ -64,7 +71,7 @@ function questionTokens({ first, second }, layout) {
 
 // The true answer as tokens, its sign included.
 function trueAnswer(question, layout) {
-  const digits = columnsOf(question)
+  const digits = columnsOf(question, layout.operation)
     .map((column) => column.truth)
     .reverse();
   return layout.signs ? [layout.symbols.indexOf("+"), ...digits] : digits;
