@@ -26,7 +26,7 @@ lint: .venv/installed-dev  ## Check style and types
 	$(BIN)/mypy
 
 bench: .venv/installed $(PEER)/installed  ## Measure speed, side by side with TransformerLens
-	$(BIN)/carryscope bench --peer $(PEER)/bin/python
+	$(BIN)/python -m benchmarks --peer $(PEER)/bin/python --out docs/speed.md
 
 shipped-model: .venv/installed  ## Make the model that comes with the package, anew
 	rm -rf src/carryscope/shipped/fast-5

@@ -1,1 +1,1 @@
-"""Speed, as ratios of things measured in turns in one run, and counts of work."""
+"""How fast carryscope is: ratios measured in turns, times, memory, and counts of work."""

@@ -1,174 +1,74 @@
-"""What a certificate costs: the time of a box, and how many boxes it takes at n digits.
+"""What a certificate costs: what its first minute proves, and how many boxes it takes at n digits.
 
-In: the shipped model, and others of the paper's shape trained by the same recipe. Out: rows of
-the speed table. Times are of one machine, so the time of a box is also told in questions
-answered, measured in turns, one thread on both sides. Counts of boxes are estimates with
-intervals (`boxes.py`); they depend on the models alone.
+Counts of boxes are estimates with intervals (`boxes.py`). They depend on the models alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean
 
-import numpy as np
 import torch
-from jaxtyping import Int
 
-from benchmarks.boxes import (
-    ONE_LEVEL,
-    SMALL,
-    Boxes,
-    Drawn,
-    by_query,
-    look_down,
-    settled_boxes,
-)
-from benchmarks.speed import Measure, in_turns, timed
-from carryscope.certificate.certify import subject_of
-from carryscope.certificate.exploring import CHUNK, Fragment
-from carryscope.certificate.workers import Subject, Task, Worker
-from carryscope.core.errors import CallError
-from carryscope.model.files import CONFIG_FILE
-from carryscope.model.prediction import CHUNK as QUESTIONS_AT_ONCE
-from carryscope.model.prediction import predict
+import carryscope
+from benchmarks.boxes import SMALL, count_boxes
+from benchmarks.measure import Measure, short
+from carryscope.certificate.certify import certify
 from carryscope.model.transformer import Transformer
-from carryscope.stages import SHIPPED, Run
-from carryscope.task.operation import Array
-from carryscope.task.sampling import uniform
-from carryscope.training.config import RunConfig, differences
-from carryscope.training.presets import preset, run_config
+from carryscope.training.config import RunConfig
+from carryscope.training.loop import train
+from carryscope.training.presets import run_config
 
 DIGITS = (3, 5, 7, 10)
-"""Sizes of the questions at which boxes are counted."""
+"""Digits of the models whose boxes are counted. The model with 5 is the shipped one."""
 
-RECIPE = "fast-5"
-"""The recipe of all the models: that of the shipped one, with another number of digits."""
+MINUTES = 1.0
+"""How long the shipped model is certified."""
 
-DRAWN_FROM = 40
-"""Boxes that are looked at at once, to find some that are timed."""
 
-QUESTIONS = 4 * QUESTIONS_AT_ONCE
-"""Questions answered in one turn."""
+def first_minute(model: Transformer, *, minutes: float = MINUTES) -> Iterator[Measure]:
+    """What one worker proves at first, tables included."""
+    found = certify(model, minutes=minutes, workers=1)
+    how = f"one worker, {found.seconds:.0f} s"
+    name = "boxes bounded by certify, the first minute"
+    yield Measure(name=name, value=found.boxes / found.seconds, unit="/s", how=how)
+    decided = 1 - int(found.undecided) / int(found.questions)
+    name = "questions decided by certify, the first minute"
+    yield Measure(name=name, value=100 * decided, unit="%", how=how)
 
 
 def recipe(digits: int) -> RunConfig:
-    """How the model for so many digits is trained."""
-    return run_config(RECIPE, {"digits": digits})
+    """The recipe of the shipped model, with another number of digits."""
+    return run_config("fast-5", {"digits": digits})
 
 
-def model_directory(models: Path, digits: int) -> Path:
-    """Where the model for so many digits is: the shipped one, or one among `models`."""
-    shipped = preset(RECIPE).model.digits
-    return SHIPPED if digits == shipped else models / f"fast-{digits}"
+def trained(models: Path, digits: int) -> Transformer:
+    """The shipped model, or one of its recipe at other digits, trained if it is not there yet."""
+    shipped = carryscope.load()
+    if digits == shipped.config.model.digits:
+        return shipped.model()
+    directory = models / f"fast-{digits}"
+    train(recipe(digits), directory, threads=1)
+    return carryscope.load(directory).model()
 
 
-def check_recipe(directory: Path, digits: int) -> None:
-    """Refuse a model that was trained in another way than the others."""
-    if not (directory / CONFIG_FILE).exists():
-        return
-    different = differences(recipe(digits), Run(directory).config)
-    if different:
-        raise CallError(
-            f"The model at {directory} is none of {RECIPE} for {digits} digits: "
-            f"{'; '.join(different)}. Choose another --models."
-        )
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Use one thread, and as many as before afterwards."""
+def certificate_cost(models: Path) -> Iterator[Measure]:
+    """All of it, on one thread."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        yield from first_minute(carryscope.load().model())
+        for digits in DIGITS:
+            yield from box_rows(trained(models, digits))
     finally:
         torch.set_num_threads(before)
 
 
-@dataclass(frozen=True, eq=False)
-class BoxSample:
-    """Boxes of one row and query as the search meets them, from coarse to fine."""
-
-    worker: Worker
-    task: Task
-
-    @classmethod
-    def drawn(
-        cls, subject: Subject, row: int, generator: np.random.Generator, *, small: float
-    ) -> BoxSample:
-        """Boxes drawn at random from all that the search would bound."""
-        space, worker = subject.spaces[row], Worker(subject)
-        query, begin = _any(by_query(space, settled_boxes(space)), generator)
-        looks = look_down(
-            worker, row, query, begin, generator, small=small, repeats=1, most=DRAWN_FROM
-        )
-        met = reduce(Drawn.__add__, (look.drawn for look in looks))
-        at = generator.choice(len(met), size=CHUNK, p=met.weight / met.weight.sum())
-        return cls(worker, Task(row, query, met.boxes[at], met.beaten[at], ONE_LEVEL, CHUNK))
-
-    def bound(self) -> Fragment:
-        """Bound them all at once, as the search does."""
-        found: Fragment = self.worker.do(self.task)
-        return found
-
-
-def _any(
-    queries: dict[int, Int[Array, "_ column"]], generator: np.random.Generator
-) -> tuple[int, Int[Array, "box column"]]:
-    """One of the queries, each as likely as the next, with its boxes."""
-    query = int(generator.choice(list(queries)))
-    return query, queries[query]
-
-
-def box_speed(model: Transformer, rounds: int, *, small: float = SMALL) -> list[Measure]:
-    """The time of a box, in milliseconds and in questions answered."""
-    generator = np.random.default_rng(0)
-    questions = uniform(generator, QUESTIONS, model.config.digits)
-    with one_thread():
-        subject = subject_of(model)
-        rows = range(len(subject.spaces))
-        samples = [BoxSample.drawn(subject, row, generator, small=small) for row in rows]
-        contestants: dict[str, Callable[[int], float]] = {
-            "boxes": timed(lambda: [sample.bound() for sample in samples]),
-            "questions": timed(lambda: predict(model, questions, free_running=False)),
-        }
-        times = in_turns(contestants, rounds, turn=1)
-    box = times["boxes"] / (CHUNK * len(samples))
-    question = times["questions"] / QUESTIONS
-    name = f"bounding a box of a {model.config.digits}-digit certificate"
-    return [
-        Measure(
-            name=f"{name}, answering a question with its probabilities = 1",
-            value=box / question,
-            unit="x",
-        ),
-        Measure(name=name, value=1e3 * box, unit="ms"),
-        Measure(
-            name="answering a question with its probabilities, one thread",
-            value=1e3 * question,
-            unit="ms",
-        ),
-    ]
-
-
-def box_rows(found: Sequence[Boxes]) -> list[Measure]:
-    """Boxes in all at each number of digits, and for each answer digit, with what they decide."""
-    rows = []
-    for boxes in found:
-        until = f"down to {boxes.small:.0e} of all questions"
-        rows.append(
-            Measure.estimated(f"boxes at {boxes.digits} digits, {until}, in all", boxes.total)
-        )
-        decided = fmean(row.decided.estimate for row in boxes.rows)
-        name = f"share decided at {boxes.digits} digits, mean of the answer digits"
-        rows.append(Measure(name=name, value=decided, unit=""))
-        for row in boxes.rows:
-            which = f"{row.digit} of {boxes.digits} digits"
-            rows.append(Measure.estimated(f"boxes for {which}", row.boxes))
-            rows.append(Measure.estimated(f"share decided for {which}", row.decided))
-    return rows
+def box_rows(model: Transformer, *, small: float = SMALL) -> Iterator[Measure]:
+    """The boxes that a model takes, and how much they decide."""
+    found, digits = count_boxes(model, small=small), model.config.digits
+    how = f"sampled, down to {short(small)} of all questions"
+    name, boxes = f"boxes at {digits} digits", found.boxes
+    yield Measure(name=name, value=boxes.estimate, low=boxes.low, high=boxes.high, how=how)
+    name = f"decided at {digits} digits, mean of the answer digits"
+    yield Measure(name=name, value=100 * found.decided, unit="%", how=how)

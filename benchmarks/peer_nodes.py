@@ -1,14 +1,13 @@
-"""Nodes taken away on TransformerLens, as a process that waits for its turn.
+"""Ablated nodes on TransformerLens, as a process that waits for its turn.
 
-Runs in a Python that has TransformerLens 2.x and nothing of carryscope. Every line read from
-standard input is a list of passes, each a node by its number and the questions from one up to
-another:
+Runs in a Python that has TransformerLens 2.x and nothing of carryscope. A line on standard input
+names a node by its number, and a batch size:
 
-    [[0, 0, 1000]]              the first node, all questions in one batch
-    [[0, 17, 18], [5, 3, 4]]    two nodes, one question each
+    0 1000      ablate the first node, all questions in one batch
+    5 125       ablate the sixth node, questions in batches of 125
 
-The answer is the seconds the passes took, and for each question whether it was answered right.
-The means that nodes are replaced by are taken beforehand.
+The reply has the seconds it took, and for each question whether it was answered right. The means
+that replace the nodes are computed beforehand.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from torch import Tensor
 WEIGHTS_FILE, WORK_FILE = "weights.pth", "work.pt"
 """What carryscope leaves in the directory: a state dict; the config, tokens and nodes."""
 
-OnePass = Callable[[int, int, int], Tensor]
+Ablated = Callable[[int, int], Tensor]
 
 
 def load(directory: Path) -> tuple[Any, dict[str, Any]]:
-    """The model, and what is to be done with it."""
+    """The model, and the work to do with it."""
     from transformer_lens import (  # type: ignore[import-not-found]
         HookedTransformer,
         HookedTransformerConfig,
@@ -43,7 +42,7 @@ def load(directory: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def ablation(mean: Tensor, row: int, head: int | None) -> Callable[[Tensor, Any], Tensor]:
-    """The hook that puts the mean in the place of a head, or of the MLP, at one row."""
+    """A hook that replaces a head, or the MLP, by its mean at one row."""
 
     def replace(value: Tensor, hook: Any) -> Tensor:
         if head is None:
@@ -55,40 +54,42 @@ def ablation(mean: Tensor, row: int, head: int | None) -> Callable[[Tensor, Any]
     return replace
 
 
-def make_pass(model: Any, work: dict[str, Any]) -> OnePass:
-    """One hooked pass: which of the questions are answered right without a node."""
+def node_maps(model: Any, work: dict[str, Any]) -> Ablated:
+    """A function of a node and a batch size: which questions are right without the node."""
     tokens, answer = work["tokens"], work["answer_length"]
     sites = sorted({site for site, _, _ in work["nodes"]})
     _, cache = model.run_with_cache(tokens, names_filter=sites)
     means = {site: cache[site].mean(0) for site in sites}
     hooks = [[(site, ablation(means[site], row, head))] for site, row, head in work["nodes"]]
 
-    def right(node: int, first: int, last: int) -> Tensor:
-        some: Tensor = tokens[first:last]
-        logits = model.run_with_hooks(some, fwd_hooks=hooks[node])
-        said: Tensor = logits[:, -answer - 1 : -1].argmax(-1)
-        return (said == some[:, -answer:]).all(1)
+    def right(node: int, batch: int) -> Tensor:
+        found = []
+        for some in tokens.split(batch):
+            logits = model.run_with_hooks(some, fwd_hooks=hooks[node])
+            predicted = logits[:, -answer - 1 : -1].argmax(-1)
+            found.append((predicted == some[:, -answer:]).all(1))
+        return torch.cat(found)
 
     return right
 
 
-def reply_to(line: str, one_pass: OnePass) -> str:
-    """Make the passes of a line; the seconds they took and what was answered right."""
-    passes = json.loads(line)
+def reply_to(line: str, ablated: Ablated) -> str:
+    """Ablate the node of a line; the seconds it took and which questions were right."""
+    node, batch = map(int, line.split())
     began = time.perf_counter()
-    right = [one_pass(*which) for which in passes]
+    right = ablated(node, batch)
     seconds = time.perf_counter() - began
-    return json.dumps({"seconds": seconds, "right": [some.tolist() for some in right]})
+    return json.dumps({"seconds": seconds, "right": right.tolist()})
 
 
 def main() -> None:
-    """Answer each list of passes on standard input."""
+    """Reply to each line on standard input."""
     threads, directory = sys.argv[1:]
     torch.set_num_threads(int(threads))
     torch.set_grad_enabled(False)
-    one_pass = make_pass(*load(Path(directory)))
+    ablated = node_maps(*load(Path(directory)))
     for line in sys.stdin:
-        sys.stdout.write(f"{reply_to(line, one_pass)}\n")
+        sys.stdout.write(f"{reply_to(line, ablated)}\n")
         sys.stdout.flush()
 
 

@@ -1,70 +1,60 @@
-"""How fast questions are answered, and how long the risk of the shipped model takes.
-
-Times are of one machine; the count of questions, and the ratio of what is done in turns, are not.
-"""
+"""How fast questions are answered, and how long the risk of the shipped model takes."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.speed import Measure, in_turns, timed
+from benchmarks.measure import Measure, in_turns, timed
 from carryscope.model.prediction import answer, predict
 from carryscope.model.transformer import Transformer
 from carryscope.task.sampling import uniform
 from carryscope.verification.risk import WIDTH, measure_risk
 
-MILLION, ASKED = 1_000_000, 100_000
-"""A million questions are timed by a tenth of them."""
+TURN = 2048
+"""Questions of one turn."""
 
-SECONDS, MILLION_SECONDS = 60.0, 180.0
-"""The targets for the risk and for a million questions."""
+ROUNDS = 10
 
-A_SECOND = 5000
-"""The target for questions answered."""
+PER_SECOND = 5600
+"""The target for questions answered in a second: a million of them in at most three minutes."""
 
-TURNS, TURN = 10, 2048
-"""Turns of answers alone and answers with probabilities, and the questions of a turn."""
-
-
-def risk_rows(model: Transformer) -> list[Measure]:
-    """The risk at its default width, and a million questions teacher-forced."""
-    began = time.perf_counter()
-    found = measure_risk(model)
-    seconds = time.perf_counter() - began
-    name = f"risk of the shipped model to {WIDTH:.0%} relative width"
-    needed = found.naive.for_our_width / found.evaluated
-    million = _seconds(model, ASKED, free_running=False) * MILLION / ASKED
-    return [
-        Measure.at_most(name, seconds, SECONDS, "s"),
-        Measure(name=f"{name}, questions asked", value=found.evaluated, unit=""),
-        Measure(name=f"{name}, uniform questions for the same, ours = 1", value=needed, unit="x"),
-        Measure.at_most("a million questions, teacher-forced", million, MILLION_SECONDS, "s"),
-    ]
+RISK_SECONDS = 60
+"""The target for the risk of the shipped model."""
 
 
-def answer_speed(model: Transformer, count: int = 20_000) -> list[Measure]:
+def answer_speed(
+    model: Transformer, *, rounds: int = ROUNDS, turn: int = TURN
+) -> Iterator[Measure]:
     """Questions answered in a second, and what it saves to leave probabilities out."""
-    rows = []
-    for name, free in (("teacher-forced", False), ("free-running", True)):
-        speed = count / _seconds(model, count, free_running=free)
-        rows.append(Measure.at_least(f"5-digit questions answered, {name}", speed, A_SECOND, "/s"))
-    questions = uniform(np.random.default_rng(0), TURN, model.config.digits)
-    took = in_turns(
-        {
-            "alone": timed(lambda: answer(model, questions, free_running=False)),
-            "weighed": timed(lambda: predict(model, questions, free_running=False)),
-        },
-        TURNS,
-        turn=1,
-    )
-    ratio = took["weighed"] / took["alone"]
-    return [*rows, Measure(name="the same, with probabilities = 1", value=ratio, unit="x")]
+    questions = uniform(np.random.default_rng(0), turn, model.config.digits)
+    forced, free, weighed = "teacher-forced", "free-running", "with probabilities"
+    turns = {
+        forced: timed(lambda: answer(model, questions, free_running=False), items=turn),
+        free: timed(lambda: answer(model, questions, free_running=True), items=turn),
+        weighed: timed(lambda: predict(model, questions, free_running=False), items=turn),
+    }
+    seconds, how = in_turns(turns, rounds), f"{rounds} turns of {turn:,} questions"
+    for name in (forced, free):
+        yield Measure(
+            name=f"{model.config.digits}-digit questions answered, {name}",
+            value=1 / seconds[name],
+            unit="/s",
+            at_least=PER_SECOND,
+            how=how,
+        )
+    ratio = seconds[weighed] / seconds[forced]
+    name = "answers without probabilities, with probabilities = 1"
+    yield Measure(name=name, value=ratio, unit="x", how=how)
 
 
-def _seconds(model: Transformer, count: int, *, free_running: bool) -> float:
-    """How long so many questions take, after a few that warm up caches and clocks."""
-    questions = uniform(np.random.default_rng(0), count, model.config.digits)
-    answer(model, questions[:TURN], free_running=free_running)
-    return timed(lambda: answer(model, questions, free_running=free_running))(1)
+def risk_cost(model: Transformer, *, width: float = WIDTH) -> Iterator[Measure]:
+    """The time and the questions it takes to measure the risk, and what uniform ones would take."""
+    found = []
+    seconds = timed(lambda: found.append(measure_risk(model, width=width)))()
+    name, how = f"risk to {width:.0%} relative width", f"once, {found[0].evaluated:,} questions"
+    yield Measure(name=name, value=seconds, unit="s", at_most=RISK_SECONDS, how=how)
+    needed = found[0].naive.for_our_width / found[0].evaluated
+    name = f"{name}, uniform questions for the same interval"
+    yield Measure(name=name, value=needed, unit="x", how="computed, ours = 1")

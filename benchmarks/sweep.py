@@ -1,7 +1,7 @@
-"""Two seeds side by side against one after the other, at one thread each.
+"""Two seeds side by side against one after the other, one thread each.
 
-Measured as a user meets it, by calls of `carryscope sweep` in new directories: starting, all
-stages of both seeds, and the page. The two ways take turns, so that a busy machine slows both.
+Measured as a user meets it: calls of `carryscope sweep` in new directories, with starting, all
+stages of both seeds, and the page.
 """
 
 from __future__ import annotations
@@ -9,56 +9,43 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
-from statistics import median
+from collections.abc import Iterator, Sequence
 
-from benchmarks.speed import Measure
+from benchmarks.measure import Measure, in_turns, timed
 from carryscope.core.errors import WorkError
 
 RECIPE = ("--preset", "fast-5", "--steps", "300")
 """The paper's model, trained just long enough that a seed takes a minute or two."""
 
-TURNS = 2
-"""Turns of each way."""
+ROUNDS = 2
 
-TARGET = 1.6
-"""The throughput to reach on two cores."""
-
-
-def sweep_rows(
-    turns: int = TURNS,
-    *,
-    recipe: Sequence[str] = RECIPE,
-    on_turn: Callable[[], object] = lambda: None,
-) -> list[Measure]:
-    """The throughput of two workers, one worker = 1, and the time of a seed."""
-    alone, together = [], []
-    for _ in range(turns):
-        alone.append(seconds_of_a_sweep(1, recipe))
-        on_turn()
-        together.append(seconds_of_a_sweep(2, recipe))
-        on_turn()
-    return throughput(alone, together)
+AT_LEAST = 1.6
+"""The target on two cores."""
 
 
-def throughput(alone: Sequence[float], together: Sequence[float]) -> list[Measure]:
-    """The rows, from the seconds of each turn."""
-    ratio = median(one / two for one, two in zip(alone, together, strict=True))
-    return [
-        Measure.at_least("seeds a minute, two side by side, in turn = 1", ratio, TARGET, "x"),
-        Measure(name="a seed of fast-5 cut to 300 steps", value=median(alone) / 2, unit="s"),
-    ]
+def sweep_speed(rounds: int = ROUNDS, *, recipe: Sequence[str] = RECIPE) -> Iterator[Measure]:
+    """The throughput of two workers, and the time of a seed."""
+    turns = {
+        "one": timed(lambda: run_sweep(1, recipe), items=2),
+        "two": timed(lambda: run_sweep(2, recipe), items=2),
+    }
+    seconds, how = in_turns(turns, rounds, warm_up=False), f"{rounds} turns of two seeds"
+    yield Measure(
+        name="sweep with two workers, one worker = 1",
+        value=seconds["one"] / seconds["two"],
+        unit="x",
+        at_least=AT_LEAST,
+        how=how,
+    )
+    name = "a seed of fast-5, cut to 300 steps"
+    yield Measure(name=name, value=seconds["one"], unit="s", how=how)
 
 
-def seconds_of_a_sweep(workers: int, recipe: Sequence[str] = RECIPE) -> float:
-    """How long two seeds take so many workers of one thread."""
+def run_sweep(workers: int, recipe: Sequence[str]) -> None:
+    """Sweep over two seeds with so many workers of one thread."""
     command = [sys.executable, "-m", "carryscope", "sweep", *recipe, "--seeds", "0..1", "--json"]
     with tempfile.TemporaryDirectory() as directory:
         command += ["--workers", str(workers), "--threads", "1", "--out", directory]
-        began = time.perf_counter()
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        seconds = time.perf_counter() - began
     if ended.returncode:
         raise WorkError(f"The sweep failed: {ended.stderr.strip().rpartition(chr(10))[2]}")
-    return seconds

@@ -1,28 +1,20 @@
-"""`carryscope reproduce`: the paper again, model by model and claim by claim."""
+"""`python -m paper`, or `make reproduce`: the paper again, model by model and claim by claim."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rich.table import Table
+from cyclopts import App, CycloptsError, Parameter
 
-from carryscope.cli.console import (
-    WorkProgress,
-    log,
-    print_json,
-    print_plain,
-    program,
-    stop_on_signal,
-)
-from carryscope.core.errors import WorkError
-
-if TYPE_CHECKING:
-    from carryscope.sweep.side_by_side import Progress
-    from paper.claims.page import ClaimsResult
-    from paper.plan import Planned
+from carryscope.cli.bars import bars
+from carryscope.cli.console import log, print_json, print_plain
+from carryscope.core.errors import CallError, WorkError
+from carryscope.core.progress import Stopped
+from carryscope.core.workers import shared_out
+from paper.plan import Planned
 
 
 def reproduce(
@@ -35,114 +27,96 @@ def reproduce(
     threads: int | None = None,
     json: bool = False,
 ) -> None:
-    """Reproduce the paper: all its models, and each of its claims beside what is measured.
+    """Reproduce the paper: train all its models, study them, and judge each of its claims.
 
-    Trains every model of the paper by its own recipe, dissects it, measures its risk, compares
-    it with the paper's algorithm and writes its report; makes the study of the MLP that the paper
-    asks for; then writes the page of claims. Models are worked on side by side, one on each core.
-    What is there already is not made again, so it can be stopped at any time and started again;
-    a run that was trained by another recipe is refused, and so is a place where results would be
-    lost. First it says what is left to do and about how long that will take.
+    Every model is trained by its own recipe, dissected, measured and compared with the paper's
+    algorithm; then the study of the MLP is made. Models are done side by side, one on each core.
+    First comes the plan, with minutes. Finished stages are not repeated, so the same command
+    continues after a stop. A run by another recipe is refused, and so is a directory in which
+    results would be lost.
 
     Parameters
     ----------
     only
-        Models to go through, with commas: paper-5, paper-5-heads-2, paper-5-heads-4, paper-10,
+        Models to make, with commas: paper-5, paper-5-heads-2, paper-5-heads-4, paper-10,
         paper-15, reuse-5, paper-5-long, mlp-study. Default: all.
     quick
-        One training step in ten: to see that all of it works. It reproduces nothing, and its
-        pages say so; they stand with its runs, in a directory `quick`.
+        One training step in ten, to see that all of it works. It reproduces nothing. Its pages
+        say so, and are in RUNS/quick/results.
     runs
         Where the runs are.
     out
-        Where claims, tables, figures and findings go. Default: results.
+        Where claims, tables, figures and findings go. Default: paper/results.
     workers
-        Processes, each at one model. Default: one for each core.
+        Processes, each with one model. Default: one for each core.
     threads
-        Processor threads of each worker. Default: the cores shared out among the workers.
+        Processor threads of each worker. Default: the cores divided among the workers.
     json
         Print the judged claims as JSON.
     """
-    from carryscope.core.pool import shared_out
-    from paper.claims.page import claims_result
-    from paper.plan import chosen, plan
-    from paper.results import check_out, would_be_lost, write_results
-
-    runs = runs / "quick" if quick else runs
-    out = (runs / "results" if quick else Path("paper/results")) if out is None else out
-    names, (count, each) = chosen(only), shared_out(workers, threads)
-    check_out(names, runs, out, quick=quick)
-    planned = plan(names, runs, quick=quick, threads=each)
-    log.print(_plan_table(planned, count))
-    reached = _with_progress(planned, runs, quick=quick, workers=count, threads=each)
-    lost = would_be_lost([], runs, out)
-    if not lost:
-        _publish(claims_result(write_results(runs, out, quick=quick)), out, json=json)
-    left = f" {out} was left as it is, for its {', '.join(lost)}." if lost else ""
-    if reached.failed:
-        raise WorkError(f"{_failures(reached, len(planned))}{left}")
-    if lost:
-        raise WorkError(left.strip())
-
-
-def _publish(found: ClaimsResult, out: Path, *, json: bool) -> None:
-    """Say what became of the claims, and where it stands."""
-    if json:
-        print_json(found)
-    else:
-        print_plain(f"{found.sentence}\n")
-        print_plain(out / "claims.md")
-
-
-def _failures(reached: Progress[str, None], of: int) -> str:
-    """What failed of so many models, in one line."""
-    name, reason = next(iter(reached.failed.items()))
-    others = f", {len(reached.not_begun)} not begun" if reached.not_begun else ""
-    return f"{len(reached.failed)} of {of} models failed{others}; {name}: {reason}"
-
-
-def _plan_table(planned: list[Planned], workers: int) -> Table:
-    from paper.reproduce import minutes_together
-
-    table = Table(title="The plan", title_justify="left", box=None, padding=(0, 2))
-    for heading in ("model", "to do", "minutes"):
-        table.add_column(heading, justify="right" if heading == "minutes" else "left")
-    for one in planned:
-        minutes = f"{one.minutes:.0f}" if one.left else ""
-        table.add_row(one.name, ", ".join(one.left) or "done", minutes)
-    together = minutes_together(planned, workers)
-    table.add_row(f"in all, {workers} at a time", "", f"{together:.0f}")
-    return table
-
-
-def _with_progress(
-    planned: list[Planned], runs: Path, *, quick: bool, workers: int, threads: int
-) -> Progress[str, None]:
-    """Do what is left, with a bar; what came of each model."""
-    from carryscope.core.progress import Stopped
-    from carryscope.sweep.side_by_side import Progress
+    from paper.models import chosen
+    from paper.plan import plan
+    from paper.publish import check_out, would_be_lost, write_results
     from paper.reproduce import reproduce as make
 
-    left = [one for one in planned if one.left]
-    if not left:
-        return Progress(0, {}, {}, {})
-    with stop_on_signal() as stopped, WorkProgress("reproduce", len(left)) as bar:
+    if quick and out is not None:
+        raise CallError("A quick run keeps its results with its runs: leave out --out.")
+    runs = runs / "quick" if quick else runs
+    out = out or (runs / "results" if quick else Path("paper/results"))
+    names, (count, each) = chosen(only), shared_out(workers, threads)
+    check_out(names, runs, out)
+    planned = plan(names, runs, quick=quick, threads=each)
+    _show_plan(planned, count)
+    with bars() as progress:
+        failed = make(planned, runs, quick=quick, workers=count, threads=each, progress=progress)
+    problems = [f"{name} failed: {why}" for name, why in failed.items()]
+    lost = would_be_lost([], runs, out)
+    if lost:
+        problems.append(f"{out} was not written, because it has results of {', '.join(lost)}.")
+    else:
+        found = write_results(runs, out, quick=quick)
+        if json:
+            print_json(found)
+        else:
+            print_plain(f"{found.sentence}\n\n{out / 'claims.md'}")
+    if problems:
+        raise WorkError(" ".join(problems))
 
-        def on_progress(reached: Progress[str, None]) -> bool:
-            for name in reached.done:
-                bar.tell(name, "done")
-            for name, why in reached.failed.items():
-                bar.tell(name, f"failed: {why}")
-            for name, why in reached.not_begun.items():
-                bar.tell(name, f"not begun: {why}")
-            over = len(reached.done) + len(reached.failed) + len(reached.not_begun)
-            bar.show(over, reached.running)
-            return stopped()
 
-        try:
-            return make(
-                left, runs, quick=quick, workers=workers, threads=threads, on_progress=on_progress
-            )
-        except Stopped as stop:
-            again = f"{program()} {shlex.join(sys.argv[1:])}"
-            raise Stopped(f"{stop} Go on with: {again}") from stop
+def _show_plan(planned: Sequence[Planned], workers: int) -> None:
+    """What is left to do, and about how long it takes."""
+    from carryscope.report.parts import Table
+    from carryscope.report.terminal import show
+    from paper.plan import minutes_together
+
+    rows = [
+        [one.name, ", ".join(one.left) or "done", f"{one.minutes:.0f}" if one.left else ""]
+        for one in planned
+    ]
+    total = [f"all, {workers} at a time", "", f"{minutes_together(planned, workers):.0f}"]
+    head, numeric = ["model", "to do", "minutes"], frozenset({2})
+    show([Table("plan", "The plan", head, [*rows, total], numeric=numeric)], log)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry out one call and return its exit code. What went wrong is one line."""
+    app = App(name="python -m paper", default_parameter=Parameter(negative=()))
+    app.default(reproduce)
+    try:
+        app(arguments, exit_on_error=False, print_error=False, result_action="return_none")
+    except (CallError, CycloptsError) as error:
+        return _failed(error, 2)
+    except Stopped as stop:
+        return _failed(f"{stop} Continue with: python -m paper {shlex.join(arguments)}", 1)
+    except (WorkError, OSError) as error:
+        return _failed(error, 1)
+    return 0
+
+
+def _failed(why: object, code: int) -> int:
+    print("paper:", " ".join(str(why).split()), file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

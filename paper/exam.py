@@ -1,9 +1,9 @@
 """An exam: questions of every kind for every answer digit, the same for all models of a size.
 
-In: a model. Out: for each answer digit and each case, how often the digit is right. The rarest
-cases are asked as often as the commonest, which the measured risk cannot afford.
+In: a model. Out: for each answer digit and each case, how often the digit is right. Every case
+has the same number of questions, however rare it is.
 
-What a digit needs is told by the columns below it (DESIGN's look-ahead), so the cases are
+A case is what lies in the columns below the digit (its look-ahead):
 
     BA            no carry arrives, and the column below does not sum to 9
     UC1           the column below makes the carry that arrives
@@ -12,37 +12,35 @@ What a digit needs is told by the columns below it (DESIGN's look-ahead), so the
     quiet nines   one or more columns below sum to 9, and no carry arrives
 
 In 00445+00555 the digit A3 is a cascade 2. For each digit and look-ahead the questions are drawn
-uniformly among those that have it; quiet nines are of every depth in equal numbers.
+uniformly among those that have it; quiet nines have every depth in equal numbers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import msgspec
 import numpy as np
 from jaxtyping import Int
 
 from carryscope.core.evidence import Share
-from carryscope.core.storage import read_json, write_json
 from carryscope.model.files import weights_hash
 from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
-from carryscope.stages import Run
-from carryscope.task.operation import Array, State
+from carryscope.run import Run
+from carryscope.stages import Stage
+from carryscope.task.operation import ADD, PAIRS, Array, State
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import with_states
-from carryscope.task.strata import PAIRS_PER_STATE, LookAhead, look_ahead_probabilities
-
-EXAM_FILE = Path("findings") / "exam.json"
+from carryscope.task.strata import LookAhead, look_ahead_probabilities
+from carryscope.version import __version__
 
 EACH = 200
 """Questions for each digit and look-ahead: an interval reaches at most 6.9 % to either side."""
 
 EXAM_SEED = 20240613
-"""Draws the questions, apart from all batches, which are drawn from (seed, step)."""
+"""Draws the questions; training batches are drawn from (seed, step)."""
 
 QUIET = "quiet nines"
 FIRST_CASES = ("BA", "UC1", "simple US9")
@@ -58,8 +56,9 @@ class CaseRight(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExamFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """How a model did."""
+    """The result of an exam."""
 
+    package_version: str
     weights_sha256: str
     each: int
     """Questions for each digit and look-ahead."""
@@ -68,12 +67,15 @@ class ExamFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Whole answers right where a carry from the units runs through all other columns."""
 
 
+EXAM = Stage("exam", "the exam", ExamFinding)
+
+
 @dataclass(frozen=True, eq=False)
 class Exam:
-    """All questions, and what each is asked for: one digit, at one look-ahead."""
+    """All questions, and what each is for: one digit, at one look-ahead."""
 
     questions: Questions
-    asked: tuple[LookAhead, ...]
+    blocks: tuple[LookAhead, ...]
     """For each block of questions, in order."""
 
 
@@ -95,21 +97,21 @@ def cases(digits: int) -> list[str]:
 def exam(digits: int, each: int) -> Exam:
     """The questions for models of so many digits: the same for every model."""
     generator = np.random.default_rng((EXAM_SEED, digits))
-    asked = tuple(look_ahead_probabilities(digits))
-    blocks = [with_states(generator, _states(generator, case, digits, each)) for case in asked]
-    return Exam(Questions.joined(blocks).frozen(), asked)
+    blocks = tuple(look_ahead_probabilities(digits))
+    drawn = [with_states(generator, _states(generator, case, digits, each)) for case in blocks]
+    return Exam(Questions.joined(drawn).frozen(), blocks)
 
 
 def _states(
-    generator: np.random.Generator, asked: LookAhead, digits: int, each: int
+    generator: np.random.Generator, case: LookAhead, digits: int, each: int
 ) -> Int[Array, "batch column"]:
-    """States of every column: free as in uniform questions, but for those that are looked at."""
-    chances = [PAIRS_PER_STATE[state] / 100 for state in State]
+    """The state of every column: as the case demands, elsewhere as in uniform questions."""
+    chances = [ADD.pairs_per_state[state] / PAIRS for state in State]
     states = generator.choice(len(State), (each, digits), p=chances)
-    last = asked.digit - asked.depth
-    states[:, last : asked.digit] = State.PROPAGATE
+    last = case.digit - case.depth
+    states[:, last : case.digit] = State.PROPAGATE
     if last:
-        states[:, last - 1] = State.GENERATE if asked.carrying else State.KILL
+        states[:, last - 1] = State.GENERATE if case.carrying else State.KILL
     return states
 
 
@@ -120,11 +122,11 @@ def sit(model: Transformer, *, each: int = EACH) -> ExamFinding:
     right = answer(model, taken.questions, free_running=False).right
     hits: dict[tuple[str, str], list[Array]] = {}
     whole = right[:0]
-    for i, asked in enumerate(taken.asked):
+    for i, case in enumerate(taken.blocks):
         block = right[i * each : (i + 1) * each]
-        of_digit = block[:, layout.answer_length - 1 - asked.digit]
-        hits.setdefault((f"A{asked.digit}", case_of(asked)), []).append(of_digit)
-        if asked == LookAhead(layout.digits, layout.digits - 1, True):
+        of_digit = block[:, layout.answer_length - 1 - case.digit]
+        hits.setdefault((f"A{case.digit}", case_of(case)), []).append(of_digit)
+        if case == LookAhead(layout.digits, layout.digits - 1, True):
             whole = block
     found = [
         CaseRight(digit=digit, case=case, right=Share.of_hits(np.concatenate(hits[digit, case])))
@@ -133,6 +135,7 @@ def sit(model: Transformer, *, each: int = EACH) -> ExamFinding:
         if (digit, case) in hits
     ]
     return ExamFinding(
+        package_version=__version__,
         weights_sha256=weights_hash(model),
         each=each,
         right=found,
@@ -140,14 +143,6 @@ def sit(model: Transformer, *, each: int = EACH) -> ExamFinding:
     )
 
 
-def examine(run: Run) -> ExamFinding:
-    """The exam of a run, taken once and kept."""
-    path = run.directory / EXAM_FILE
-    weights = weights_hash(run.model())
-    if path.exists():
-        known = read_json(path, ExamFinding)
-        if known.weights_sha256 == weights:
-            return known
-    found = sit(run.model())
-    write_json(path, found)
-    return found
+def examined(run: Run) -> ExamFinding:
+    """The exam of a run: what is there, or taken now and kept."""
+    return run.find(EXAM, lambda *_: sit(run.model()))

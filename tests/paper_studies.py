@@ -6,6 +6,7 @@ from functools import cache
 import msgspec
 import torch
 from built_adder import built_adder
+from carryscope.verification.risk_finding import RiskFinding
 
 import carryscope
 from carryscope.core.evidence import Mean
@@ -20,10 +21,9 @@ from carryscope.training.config import RunConfig
 from carryscope.verification.faithfulness import faithful
 from carryscope.verification.judging import Mistakes
 from carryscope.verification.risk import judged_risk
-from carryscope.verification.risk_finding import RiskFinding
 from paper.claims.claims import load_claims
-from paper.claims.judging import judge_one, study_of
-from paper.claims.reading import Study
+from paper.claims.judging import judge_one
+from paper.claims.reading import Study, study_of
 from paper.exam import sit
 
 

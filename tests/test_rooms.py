@@ -21,7 +21,7 @@ ROOMS = [
     "certificate",
     "report",
     "stages",
-    "sweep",
+    "sweeps",
     "cli",
     "__main__",
     "__init__",

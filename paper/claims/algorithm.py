@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Literal
 
 import msgspec
+from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
 
 from carryscope.core.evidence import Share
 from carryscope.dissection.keys import SURE
 from carryscope.task.strata import look_ahead_probabilities
 from carryscope.verification.algorithms import ALGORITHM_1
-from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
 from carryscope.verification.risk_verdict import UNSAFE
 from paper.claims.attention import ROLES
 from paper.claims.carries import wrong_at_depth
@@ -65,9 +65,9 @@ def sixty_keys(claim: Claim, studies: Studies) -> list[Check]:
 
 
 def explains_everything(claim: Claim, studies: Studies) -> list[Check]:
-    """Algorithm 1 tells the model's answers, its errors and its inside.
+    """Algorithm 1 predicts the model's answers, its errors and its inside.
 
-    The digit of each key is not asked: exact addition usually gives the same one.
+    The digit of each key is not tested: exact addition usually gives the same one.
     """
     (study,) = studies.of(claim)
     found = study.faithfulness
@@ -171,7 +171,7 @@ def printed_algorithm_adds(claim: Claim, studies: Studies) -> list[Check]:
 
 
 def no_cascade_at_digit_4(claim: Claim, studies: Studies) -> list[Check]:
-    """Whether a carry can come to A4 through two nines or more."""
+    """Whether a carry can reach A4 through two nines or more."""
     chances = look_ahead_probabilities(5)
 
     def through_nines(digit: int) -> Number:

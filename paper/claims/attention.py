@@ -57,19 +57,12 @@ def staircase_checks(study: Study) -> list[Check]:
 
 
 def _steps(study: Study, role: str) -> Number:
-    """Rows at which the head of a role reads its column; of the head that comes nearest."""
+    """Rows at which the head of a role reads its column; of several, the one that does most."""
     offset = ROLES.index(role)
     heads = [head for head in study.attention.heads if head.offset == offset]
     best = max(heads, key=lambda head: head.rows, default=None)
-    rows = Share.measured(best.rows, best.of) if best else Share.measured(0, 0)
-    return Number(
-        what=f"{role}, rows",
-        run=study.name,
-        kind="share",
-        estimate=rows.estimate if rows.of else None,
-        of=rows.of,
-        of_what="rows",
-    )
+    found = best.rows / best.of if best and best.of else None
+    return rate(f"{role}, rows", study, found, best.of if best else 0, of_what="rows")
 
 
 def _both_numbers(found: AttentionFinding, stepping: list[HeadRole]) -> Share:
@@ -103,21 +96,10 @@ def clearest_with_three(claim: Claim, studies: Studies) -> list[Check]:
     ]
     overlaps = [pair.overlap for pair in three.attention.overlaps]
     widest = max(overlaps, key=lambda overlap: overlap.estimate)
-    numbers = [
-        Number(
-            what="largest overlap of two heads",
-            run=three.name,
-            kind="share",
-            estimate=widest.estimate,
-            low=widest.low,
-            high=widest.high,
-            of=widest.of,
-        )
-    ]
     apart = Check(
         what=f"no two heads of {three.name} share half of their attention",
         holds=widest.high < READS,
-        numbers=numbers,
+        numbers=[rate("largest overlap of two heads", three, widest, widest.of)],
     )
     return [*staircase_checks(three)[:3], *checks, apart]
 
@@ -192,8 +174,8 @@ def four_heads_split(claim: Claim, studies: Studies) -> list[Check]:
 def _same_tokens(study: Study, pair: Overlap) -> Number:
     """How much attention two heads give to the same tokens, question by question."""
     first, second = pair.heads
-    told = f"attention that H{first} and H{second} give to the same tokens"
-    return rate(told, study, pair.overlap, pair.overlap.of)
+    what = f"attention that H{first} and H{second} give to the same tokens"
+    return rate(what, study, pair.overlap, pair.overlap.of)
 
 
 def all_heads_useful(claim: Claim, studies: Studies) -> list[Check]:

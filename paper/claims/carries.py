@@ -26,8 +26,8 @@ def wrong_at_depth(study: Study, depth: int) -> Number:
         return share(_nines(depth), study, Share.measured(0, 0), of_what="answer digits")
     case = case_of(LookAhead(study.digits, depth, True))
     right = [cell.right for cell in study.exam.right if cell.case == case]
-    asked = sum(cell.of for cell in right)
-    wrong = Share.measured(asked - sum(cell.count for cell in right), asked)
+    total = sum(cell.of for cell in right)
+    wrong = Share.measured(total - sum(cell.count for cell in right), total)
     return share(_nines(depth), study, wrong, of_what="answer digits")
 
 

@@ -2,11 +2,10 @@
 
 In: `claims.json`, written by hand from the paper, and checks that a measure made. Out: `Judged`.
 
-A claim is broken into checks, each a sentence that numbers can bear out or not. It *holds* if
-all of its checks do, *in part* if some do, *not* if none does, or if a check fails with which
-the claim falls. A claim that an untrained model of the same shape fulfils as well *holds for any
-one-layer model*; one whose premise fails *cannot be asked*. Nothing here knows a result:
-tolerances stand in the claims file, with their reasons.
+A claim is broken into checks, each a sentence that numbers support or not. It *holds* if all of
+its checks pass, *in part* if some do, and *not* if none does or if a core check fails. A claim that
+an untrained model of the same shape passes as well *holds for any one-layer model*. One whose
+premise fails *does not apply*. Tolerances are in the claims file, with their reasons.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ from carryscope.verification.estimate import Rate
 CLAIMS_FILE = Path(__file__).with_name("claims.json")
 
 SMALLEST_LOSS = 1e-6
-"""Losses below this are not told apart."""
+"""Losses below this are not distinguished."""
 
-TOLD_AT_MOST = 2
-"""Checks that a reason tells; the page has all of them."""
+IN_A_REASON = 2
+"""Checks that a reason names; the page has all of them."""
 
 
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """The verdict on a claim."""
 
     HOLDS = "holds"
     PART = "holds in part"
     FAILS = "does not hold"
     ANY = "holds for any one-layer model"
     """Trained or not: it follows from the architecture and says nothing about the model."""
-    MOOT = "cannot be asked"
-    """Its premise fails: that cascades fail says nothing of a model that cannot add."""
+    MOOT = "does not apply"
+    """Its premise fails: that cascades fail says nothing about a model that cannot add."""
     UNMEASURED = "not measured"
 
 
@@ -61,17 +60,16 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     paper: list[str] = []
     """Its figures, by their ids in the file of the paper's values."""
     runs: list[str] = []
-    """The models it is about, by the name of their run. None: it can be counted out."""
+    """The models it is about, by the name of their run. Without any it is decided by counting."""
     how: str
     """How it is measured here."""
     measure: str
+    """The function that measures it, in a module of this package: `rows.rows_unused`."""
     tolerance: str
     because: str
-    """Why just this tolerance; never that it fits."""
+    """The reason for this tolerance."""
     leaves_open: bool = False
-    """Whether it is a question that the paper leaves open, rather than a claim of it."""
-    changed: str = ""
-    """How the rule was changed after a result had been seen, and what it would say unchanged."""
+    """Whether it is a question that the paper leaves open, not one of its claims."""
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,18 +84,21 @@ def load_claims() -> tuple[Claim, ...]:
     return tuple(read_json(CLAIMS_FILE, Claims).claims)
 
 
+Kind = Literal["loss", "share", "count", "step", "steps"]
+
+
 class Number(msgspec.Struct, frozen=True, kw_only=True):
     """One measured number: of which run, how many questions are behind it, its 95 % interval."""
 
     what: str
     run: str | None
-    """None for what is counted out, without a model."""
-    kind: Literal["loss", "share", "count", "step", "steps"]
-    """A step is a moment of a training, steps are how long something took."""
+    """None for what is counted, without a model."""
+    kind: Kind
+    """A step is a point of a training; steps are how long something took."""
     estimate: float | None
-    """None if there was nothing to measure it on, or, of a step, if it never came."""
+    """None if there was nothing to measure, or if a step was never reached."""
     low: float | None = None
-    """None, as is `high`, for what has no interval: counts, and what was never sampled."""
+    """None, like `high`, for numbers without an interval, such as counts."""
     high: float | None = None
     of: int | None = None
     of_what: str = "questions"
@@ -108,13 +109,13 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The number as a person reads it."""
         if self.estimate is None:
-            return "never" if self.kind in ("step", "steps") else "nothing to ask"
+            return "never" if self.kind in ("step", "steps") else "no data"
         if self.kind == "share":
             return self._share(self.estimate)
         if self.kind == "loss":
             return self._loss(self.estimate)
-        told = f"{self.estimate:,.0f}"
-        return {"step": f"step {told}", "steps": f"{told} steps"}.get(self.kind, told)
+        whole = f"{self.estimate:,.0f}"
+        return {"step": f"step {whole}", "steps": f"{whole} steps"}.get(self.kind, whole)
 
     def _share(self, estimate: float) -> str:
         if self.low is None or self.high is None:
@@ -122,7 +123,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
         return with_interval(Rate(estimate, self.low, self.high))
 
     def _loss(self, estimate: float) -> str:
-        """Four decimals, and more for a loss that would have fewer than two digits in them."""
+        """Four decimals, and more for a loss that would show fewer than two digits."""
         if estimate < SMALLEST_LOSS:
             return f"below {SMALLEST_LOSS:.6f}"
         decimals = max(4, 1 - math.floor(math.log10(estimate)))
@@ -141,19 +142,19 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One sentence that numbers bear out, or not."""
+    """One sentence that numbers support, or not."""
 
     what: str
     holds: bool
     numbers: list[Number]
     role: Literal["part", "core", "premise"] = "part"
-    """A claim falls with its core; without its premise, which is no part of it, it cannot be
-    asked."""
+    """A claim fails with its core. If its premise, which is not part of it, fails, the claim does
+    not apply."""
     control: bool | None = None
-    """Whether it holds for an untrained model of the same shape too; none if that is unknown."""
+    """Whether an untrained model of the same shape passes too; None if that is unknown."""
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The sentence and its numbers."""
         if len(self.numbers) == 1 and self.numbers[0].kind in ("loss", "share"):
             return f"{self.what}: {self.numbers[0].text}"
@@ -167,14 +168,14 @@ class RunBehind(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     preset: str | None
     changes: list[str]
-    """In what it is not its preset: a quick run has fewer steps."""
+    """How it differs from its preset: a quick run has fewer steps."""
     seed: int | None
     steps: int | None
     weights_sha256: str
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim and what became of it."""
+    """A claim and its verdict."""
 
     claim: Claim
     verdict: Verdict
@@ -183,11 +184,6 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     runs: list[RunBehind]
     command: str | None = None
     """What would measure it, if it is not measured."""
-    at_first: Verdict | None = None
-    """The verdict on `paper-5`, if the claim was first to be asked of that and is now asked of
-    `paper-5-long`, the same training gone on with."""
-    earlier: Verdict | None = None
-    """The verdict on an earlier reproduction that is kept beside this one, by the same rule."""
 
     @property
     def numbers(self) -> list[Number]:
@@ -203,7 +199,7 @@ def judged(claim: Claim, checks: Sequence[Check], runs: Sequence[RunBehind]) -> 
 
 
 def verdict_of(checks: Sequence[Check]) -> Verdict:
-    """All hold, some, or none; and whether an untrained model does as well."""
+    """All pass, some, or none; and whether an untrained model passes as well."""
     counted = _counted(checks)
     held = sum(check.holds for check in counted)
     if any(check.role == "premise" and not check.holds for check in checks):
@@ -226,36 +222,25 @@ def _reason(verdict: Verdict, checks: Sequence[Check]) -> str:
     counted = _counted(checks)
     held = [check for check in counted if check.holds]
     failed = [check for check in checks if not check.holds]
-    if verdict is Verdict.HOLDS:
-        return f"{_tally(held, counted)}: {_told(held)}."
+    if verdict is Verdict.MOOT:
+        premises = [check for check in failed if check.role == "premise"]
+        return f"Its premise does not hold: {_first(premises)}."
+    passed = f"{len(held)} of {len(counted)} checks passed"
     if verdict is Verdict.ANY:
         return (
-            f"{_tally(held, counted)}, and so for an untrained model of the same shape, so that "
-            f"it says nothing about this one: {_told(held)}."
+            f"{passed}, and an untrained model of the same shape passes them too, so this says "
+            f"nothing about the trained one: {_first(held)}."
         )
-    premises = [check for check in failed if check.role == "premise"]
-    if premises:
-        return f"Its premise fails: it is not found that {_told(premises)}."
+    if verdict is Verdict.HOLDS:
+        return f"{passed}: {_first(held)}."
+    forced = sum(check.control is True for check in held)
+    besides = f" ({forced} of them would pass for any one-layer model)" if forced else ""
     decisive = [check for check in failed if check.role == "core"]
-    opening = f"{_tally(held, counted)}, {'but' if held else 'for'} it is not found that"
-    forced = [check for check in held if check.control]
-    beside = f" ({len(forced)} of those that do would for any one-layer model)" if forced else ""
-    return f"{opening} {_told(decisive or failed)}{beside}."
+    return f"{passed}{besides}. Failed: {_first(decisive or failed)}."
 
 
-def _tally(held: Sequence[Check], counted: Sequence[Check]) -> str:
-    if len(counted) == 1:
-        return "Its one check holds" if held else "Its one check does not hold"
-    if not held:
-        return (
-            "Neither check holds" if len(counted) == 2 else f"None of {len(counted)} checks holds"
-        )
-    if len(held) == len(counted):
-        return "Both checks hold" if len(counted) == 2 else f"All {len(counted)} checks hold"
-    return f"{len(held)} of {len(counted)} checks {'holds' if len(held) == 1 else 'hold'}"
-
-
-def _told(checks: Sequence[Check]) -> str:
-    told = "; ".join(check.told for check in checks[:TOLD_AT_MOST])
-    more = len(checks) - TOLD_AT_MOST
-    return f"{told}; and {more} more" if more > 0 else told
+def _first(checks: Sequence[Check]) -> str:
+    """The first few checks with their numbers."""
+    shown = "; ".join(check.text for check in checks[:IN_A_REASON])
+    more = len(checks) - IN_A_REASON
+    return f"{shown}; and {more} more" if more > 0 else shown

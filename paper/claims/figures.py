@@ -1,4 +1,4 @@
-"""The paper's figures beside ours, in Markdown.
+"""The paper's figures and ours, in Markdown.
 
 In: the shelves of runs by name. Out: `figures.md`, and the pictures it shows, drawn from findings.
 """
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from carryscope.core.errors import CallError
-from carryscope.core.storage import write_bytes
 from carryscope.report.figures.catalogue import figure
 from carryscope.report.markdown import as_text
 from carryscope.report.shelf import Shelf
@@ -20,7 +19,7 @@ FIGURES_PAGE = "figures.md"
 
 @dataclass(frozen=True)
 class Shown:
-    """One figure of the paper, or a few that show the same, and what stands for it here."""
+    """One figure of the paper, or a few that show the same, and our figures of it."""
 
     where: str
     paper: str
@@ -79,22 +78,22 @@ SHOWN = (
     Shown("Fig. 26", "The reuse model: the task of each node.", {REUSE: ["nodes-purpose"]}),
     Shown(
         "Not in the paper",
-        "What settles a question that it leaves open: how A5 and A4 find their carry, whether the "
-        "key decides a digit, which edges of attention are used, where the model fails, and "
-        "whether a stated algorithm foresees it.",
+        "Questions that the paper leaves open: how A5 and A4 find their carry, whether the key "
+        "decides a digit, which edges of attention are used, where the model fails, and whether a "
+        "stated algorithm predicts it.",
         {LONG: ["carries", "keys", "edges", "depth", "agreement"]},
     ),
 )
 """All figures of the paper but 3 and 21, which only name the tokens."""
 
 
-def write_figures(shelves: Mapping[str, Shelf], directory: Path, *, note: str = "") -> Path:
-    """Draw the figures of the runs that there are, and write the page that shows them."""
+def figures_markdown(shelves: Mapping[str, Shelf], directory: Path, *, note: str = "") -> str:
+    """The page. The figures of the runs that there are, are drawn in the directory."""
     parts = [
-        "# The paper's figures beside ours",
+        "# The paper's figures and ours",
         *filter(None, [note]),
         "Drawn from the findings of each run. The numbers of heads mean nothing between seeds, so "
-        "each caption tells what they read. `carryscope report` has all figures of a run.",
+        "each caption says what they read. `carryscope report` has all figures of a run.",
     ]
     for shown in SHOWN:
         pictures = [
@@ -106,9 +105,7 @@ def write_figures(shelves: Mapping[str, Shelf], directory: Path, *, note: str = 
         ]
         if pictures:
             parts += [f"## {shown.where}", shown.paper, *pictures]
-    path = directory / FIGURES_PAGE
-    write_bytes(path, ("\n\n".join(parts) + "\n").encode())
-    return path
+    return "\n\n".join(parts) + "\n"
 
 
 def _drawn(shelf: Shelf, run: str, name: str, directory: Path) -> str:

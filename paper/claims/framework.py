@@ -13,9 +13,9 @@ from carryscope.core.evidence import Mean
 from carryscope.task.columns import Task
 from carryscope.task.framework import task_shares
 from carryscope.training.summary import LAST_STEPS
-from paper.claims.claims import Check, Claim, Number
+from paper.claims.claims import Check, Claim
 from paper.claims.learning import NEVER, when
-from paper.claims.numbers import counted, step
+from paper.claims.numbers import counted, rate, step
 from paper.claims.reading import Studies, Study
 
 HALF_A_PER_CENT = 0.005
@@ -45,29 +45,21 @@ def predictable_shares(claim: Claim, studies: Studies) -> list[Check]:
     (study,) = studies.of(claim)
     shares, taken = task_shares(study.digits), _taken_away(study, 3)
     checks = []
-    for task, told in ((Task.BA, Fraction(1, 2)), (Task.US9, Fraction(1, 20))):
-        low, high = float(told) - HALF_A_PER_CENT, float(told) + HALF_A_PER_CENT
+    for task, expected in ((Task.BA, Fraction(1, 2)), (Task.US9, Fraction(1, 20))):
+        low, high = float(expected) - HALF_A_PER_CENT, float(expected) + HALF_A_PER_CENT
         part = taken.get(task)
+        of = part.of if part else 0
         checks += [
             Check(
-                what=f"{task.name} is {float(told):.0%} of the questions at A3, rounded",
+                what=f"{task.name} is {float(expected):.0%} of the questions at A3, rounded",
                 holds=low <= shares[3, task] <= high,
                 numbers=[counted(f"questions with {task.name}", shares[3, task])],
             ),
             Check(
-                what=f"learning {task.name} takes away {float(told):.0%} of A3's loss, rounded",
+                what=f"learning {task.name} takes away {float(expected):.0%} of A3's loss, rounded",
                 holds=part is not None and part.low <= high and part.high >= low,
                 numbers=[
-                    Number(
-                        what=f"loss that went with {task.name}",
-                        run=study.name,
-                        kind="share",
-                        estimate=part.estimate if part else None,
-                        low=part.low if part else None,
-                        high=part.high if part else None,
-                        of=part.of if part else 0,
-                        of_what="steps",
-                    )
+                    rate(f"loss that went with {task.name}", study, part, of, of_what="steps")
                 ],
             ),
         ]

@@ -138,12 +138,12 @@ def _node(study: Study, row: int, head: int) -> NodeEffect:
 
 
 def _lost(node: NodeEffect) -> float:
-    """How much is lost at A3 without a head: of two with the same role the more useful counts."""
+    """How much is lost at A3 without a head. Of two with the same role the more useful counts."""
     return _wrong(node).estimate
 
 
 def _wrong(node: NodeEffect | None) -> Share:
-    """Answers that were right and no longer are at A3; none asked if no head has the role."""
+    """Answers that were right and no longer are at A3; no data if no head has the role."""
     if node is None:
         return Share.measured(0, 0)
     return node.digits.get("A3", Share.measured(0, node.fails.of))
@@ -162,11 +162,11 @@ def _head_tasks(study: Study) -> list[Check]:
         ("MC1", "MC1 of the column two below", ("MC1", "state"), 2),
     ]
     checks = []
-    for name, told, kinds, below in wanted:
+    for name, what, kinds, below in wanted:
         found = [p for k in digits if (p := _carried(study.subtasks, k, kinds, k - below))]
         checks.append(
             Check(
-                what=f"at each of A{digits[0]} to A2 of {study.name} one head carries {told}",
+                what=f"at each of A{digits[0]} to A2 of {study.name} one head carries {what}",
                 holds=len(found) == len(digits),
                 numbers=_found(study, name, found, len(digits)),
             )
@@ -207,11 +207,11 @@ def last_digits(claim: Claim, studies: Studies) -> list[Check]:
     ]
     checks = [
         Check(
-            what=f"for {digit} one head carries {told}",
+            what=f"for {digit} one head carries {what}",
             holds=purpose is not None,
-            numbers=_found(study, f"{digit} {told}", [purpose] if purpose else [], 1),
+            numbers=_found(study, f"{digit} {what}", [purpose] if purpose else [], 1),
         )
-        for digit, told, purpose in wanted
+        for digit, what, purpose in wanted
     ]
     for test in study.mlp.digits:
         if test.digit in ("A1", "A0"):

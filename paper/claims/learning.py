@@ -12,8 +12,8 @@ from statistics import stdev
 from carryscope.core.evidence import Mean
 from carryscope.dissection.story import DigitStory, PairStory
 from carryscope.task.columns import QuestionClass, Task
-from paper.claims.claims import Check, Claim, Number
-from paper.claims.numbers import loss, noise_of, share, step, steps
+from paper.claims.claims import Check, Claim
+from paper.claims.numbers import loss, noise_of, rate, share, step, steps
 from paper.claims.reading import Studies, Study
 
 STAYS = 0.95
@@ -24,7 +24,7 @@ NEVER = float("inf")
 
 
 def semi_independent(claim: Claim, studies: Studies) -> list[Check]:
-    """Digits that are learnt one after the other are learnt at times that can be told apart."""
+    """Digits that are learnt one after the other are learnt at clearly different times."""
     (study,) = studies.of(claim)
     window = study.story.curves.window
     return [
@@ -123,7 +123,7 @@ def uc1_lags(claim: Claim, studies: Studies) -> list[Check]:
 
 
 def three_phases(claim: Claim, studies: Studies) -> list[Check]:
-    """A high start, a fall, a slow end: each long enough to be told from the smoothing."""
+    """A high start, a fall, a slow end: each longer than the smoothing window."""
     (study,) = studies.of(claim)
     window = study.story.curves.window
     checks = []
@@ -167,14 +167,9 @@ def _stays_below(study: Study, name: str, task: Task) -> Check:
         if mine is not None and theirs is not None
     ]
     below = sum(mine < theirs for mine, theirs in both)
-    number = Number(
-        what=f"points with {name} lower on {task.name}",
-        run=study.name,
-        kind="share",
-        estimate=below / len(both) if both else None,
-        of=len(both),
-        of_what="points of two smoothed curves",
-    )
+    found = below / len(both) if both else None
+    what, points = f"points with {name} lower on {task.name}", "points of two smoothed curves"
+    number = rate(what, study, found, len(both), of_what=points)
     return Check(
         what=f"{name} of {study.name} stays below {others[-1]} to A1 on {task.name}",
         holds=bool(both) and below >= STAYS * len(both),
@@ -192,10 +187,10 @@ def us9_is_noisy(claim: Claim, studies: Studies) -> list[Check]:
             rival = max(("BA", "UC1"), key=lambda task: noise[task])
             cascades = name == "A3"  # to A2 a carry comes through one nine at most, to A1 none
             where = f"at {name}" if cascades else f"at {name}, where no cascade comes,"
-            told = "is noisier" if cascades else "is no noisier"
+            noisier = "is noisier" if cascades else "is no noisier"
             checks.append(
                 Check(
-                    what=f"{where} US9 {told} than BA and UC1 (standard deviation)",
+                    what=f"{where} US9 {noisier} than BA and UC1 (standard deviation)",
                     holds=(noise["US9"] > noise[rival]) == cascades,
                     numbers=[
                         noise_of(f"{name} {task}", study, noise[task]) for task in ("US9", rival)

@@ -1,7 +1,7 @@
 """How a number is taken from a finding: its run, its interval, and how much is behind it.
 
-In: shares, means, counts and steps. Out: `Number`. And the paper's own numbers, as far as their
-print can be trusted.
+In: shares, means, counts and steps. Out: `Number`. Also the paper's own numbers, as far as their
+printed digits go.
 """
 
 from __future__ import annotations
@@ -9,107 +9,98 @@ from __future__ import annotations
 from fractions import Fraction
 
 from carryscope.core.evidence import Mean, Share
+from carryscope.core.words import Interval
 from carryscope.report.paper import paper_values
-from carryscope.verification.estimate import Rate
 from carryscope.verification.stratified import WeightedShare
-from paper.claims.claims import Number
+from paper.claims.claims import Kind, Number
 from paper.claims.reading import Study
 
 
-def share(
+def _number(
+    kind: Kind,
     what: str,
-    run: Study | None,
-    value: Share | WeightedShare,
+    study: Study | None,
+    value: Interval | float | None,
     *,
+    of: int | None = None,
     of_what: str = "questions",
     paper: str | None = None,
 ) -> Number:
-    """A share of questions as a number; one with no question behind it has no estimate."""
-    known = value.of > 0
+    """A number with the interval that its value has, if any."""
+    known = isinstance(value, Interval)
     return Number(
         what=what,
-        run=run.name if run else None,
-        kind="share",
-        estimate=value.estimate if known else None,
+        run=study.name if study else None,
+        kind=kind,
+        estimate=value.estimate if known else value,
         low=value.low if known else None,
         high=value.high if known else None,
-        of=value.of,
+        of=of,
         of_what=of_what,
         paper=paper,
     )
 
 
-def rate(what: str, run: Study, value: Rate | Mean, of: int) -> Number:
-    """A chance that was weighed or averaged, from so many questions, as a number."""
-    return Number(
-        what=what,
-        run=run.name,
-        kind="share",
-        estimate=value.estimate,
-        low=value.low,
-        high=value.high,
-        of=of,
-    )
+def share(
+    what: str, study: Study | None, value: Share | WeightedShare, *, of_what: str = "questions"
+) -> Number:
+    """A share as a number; without data it has no estimate."""
+    known = value if value.of > 0 else None
+    return _number("share", what, study, known, of=value.of, of_what=of_what)
+
+
+def rate(
+    what: str,
+    study: Study,
+    value: Interval | float | None,
+    of: int,
+    *,
+    of_what: str = "questions",
+    paper: str | None = None,
+) -> Number:
+    """A share that was weighted or averaged over so many things; a float has no interval."""
+    return _number("share", what, study, value, of=of, of_what=of_what, paper=paper)
 
 
 def loss(
     what: str,
-    run: Study | None,
+    study: Study | None,
     value: Mean,
     *,
     of_what: str = "questions",
     paper: str | None = None,
 ) -> Number:
-    """A mean loss as a number."""
-    return Number(
-        what=what,
-        run=run.name if run else None,
-        kind="loss",
-        estimate=value.estimate,
-        low=value.low,
-        high=value.high,
-        of=value.of,
-        of_what=of_what,
-        paper=paper,
-    )
+    """A mean loss."""
+    return _number("loss", what, study, value, of=value.of, of_what=of_what, paper=paper)
 
 
-def count(what: str, run: Study, value: int, *, of: int | None = None, of_what: str) -> Number:
+def noise_of(what: str, study: Study, deviation: float) -> Number:
+    """The standard deviation of the losses of the last steps."""
+    return _number("loss", what, study, deviation, of=len(study.last_steps), of_what="steps")
+
+
+def count(what: str, study: Study, value: int, *, of: int | None = None, of_what: str) -> Number:
     """A count, which has no interval."""
-    return Number(
-        what=what, run=run.name, kind="count", estimate=float(value), of=of, of_what=of_what
-    )
+    return _number("count", what, study, float(value), of=of, of_what=of_what)
 
 
 def counted(what: str, value: Fraction | int) -> Number:
-    """A share of all questions with 5 digits, counted out without a model."""
-    return Number(what=what, run=None, kind="share", estimate=float(value), of=10**10)
+    """A share of all questions with 5 digits, by counting, without a model."""
+    return _number("share", what, None, float(value), of=10**10)
 
 
-def step(what: str, run: Study, value: int | None) -> Number:
-    """A training step, or that it never came."""
-    return Number(what=what, run=run.name, kind="step", estimate=_float(value), of_what="steps")
+def step(what: str, study: Study, value: int | None) -> Number:
+    """A training step; None if it was never reached."""
+    return _number("step", what, study, _float(value), of_what="steps")
 
 
-def steps(what: str, run: Study, value: int | None) -> Number:
-    """How many training steps something took, or that it never came to it."""
-    return Number(what=what, run=run.name, kind="steps", estimate=_float(value), of_what="steps")
+def steps(what: str, study: Study, value: int | None) -> Number:
+    """How many training steps something took; None if it never ended."""
+    return _number("steps", what, study, _float(value), of_what="steps")
 
 
 def _float(value: int | None) -> float | None:
     return None if value is None else float(value)
-
-
-def noise_of(what: str, run: Study, deviation: float) -> Number:
-    """How much the losses of the last steps vary: their standard deviation."""
-    return Number(
-        what=what,
-        run=run.name,
-        kind="loss",
-        estimate=deviation,
-        of=len(run.last_steps),
-        of_what="steps",
-    )
 
 
 def at_most(name: str) -> float:

@@ -1,6 +1,7 @@
 """What a measure reads: the findings of the runs by name.
 
-In: runs. Out: `Studies`. Whatever is missing is said by `NotMeasured`, with the command for it.
+In: runs. Out: `Studies`. If something is missing, `NotMeasured` says what, and which command makes
+it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
+
+from carryscope.verification.risk_finding import RiskFinding
 
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.findings import Dissection
@@ -20,7 +23,8 @@ from carryscope.dissection.purposes import SubtasksFinding
 from carryscope.dissection.rows import RowsFinding
 from carryscope.dissection.story import TrainingStory
 from carryscope.report.shelf import Shelf
-from carryscope.sweep.finding import Sweep
+from carryscope.run import Run
+from carryscope.sweeps.finding import Sweep
 from carryscope.task.columns import QuestionClass
 from carryscope.task.tokens import Format
 from carryscope.training.config import differences
@@ -28,9 +32,8 @@ from carryscope.training.losses import StepRecord
 from carryscope.training.presets import run_config
 from carryscope.training.summary import LAST_STEPS, TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding
-from carryscope.verification.risk_finding import RiskFinding
 from paper.claims.claims import Check, Claim
-from paper.exam import ExamFinding
+from paper.exam import EXAM, ExamFinding
 from paper.mlp.finding import MlpStudy
 
 T = TypeVar("T")
@@ -46,7 +49,7 @@ class NotMeasured(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """One run as measures see it. A finding that is not there is `NotMeasured`."""
+    """One run as measures see it. A missing finding raises `NotMeasured`."""
 
     name: str
     shelf: Shelf
@@ -59,7 +62,7 @@ class Study:
 
     @property
     def last_steps(self) -> Sequence[StepRecord]:
-        """The steps whose mean is what is called the final loss."""
+        """The steps whose mean is the final loss."""
         return self.metrics[-LAST_STEPS:]
 
     @property
@@ -145,7 +148,7 @@ class Study:
 
 
 class Studies:
-    """The runs that there are, by name, and what was studied besides."""
+    """The runs that there are, by name, the study of the MLP, and the sweeps."""
 
     def __init__(
         self,
@@ -172,7 +175,7 @@ class Studies:
         return None
 
     def of(self, claim: Claim) -> list[Study]:
-        """The runs that a claim is about; all of them, or it is not measured."""
+        """The runs that a claim is about. If one is missing, the claim is not measured."""
         return [self[name] for name in claim.runs]
 
 
@@ -181,5 +184,10 @@ Measure = Callable[[Claim, Studies], list[Check]]
 
 
 def reproduce(name: str) -> str:
-    """The command that makes a run and all its findings, or what is missing of them."""
-    return f"carryscope reproduce --only {name}"
+    """The command that makes a run and all its findings, or those that are missing."""
+    return f"python -m paper --only {name}"
+
+
+def study_of(name: str, run: Run) -> Study:
+    """A run as measures see it."""
+    return Study(name, run.shelf(), run.metrics, run.read(EXAM)[0])

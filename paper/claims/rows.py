@@ -28,20 +28,20 @@ def rows_unused(claim: Claim, studies: Studies) -> list[Check]:
     (study,) = studies.of(claim)
     first, last = study.layout.first_row, study.layout.context - 1
     return [
-        _nothing_changes(study, f"rows 0 to {first - 1}", range(first), beside=_edges(study)),
+        _nothing_changes(study, f"rows 0 to {first - 1}", range(first), more=_edges(study)),
         _nothing_changes(study, f"row {last}", [last]),
     ]
 
 
 def _nothing_changes(
-    study: Study, told: str, rows: Sequence[int], *, beside: Sequence[Number] = ()
+    study: Study, which: str, rows: Sequence[int], *, more: Sequence[Number] = ()
 ) -> Check:
     """No answer changes without these rows; in an untrained model neither."""
     changed = _changed(study.rows, rows)
     return Check(
-        what=f"no answer of {study.name} changes without {told}",
+        what=f"no answer of {study.name} changes without {which}",
         holds=changed == 0,
-        numbers=[_questions("answers that change", study, changed), *beside],
+        numbers=[_questions("answers that change", study, changed), *more],
         control=_changed(study.untrained_rows, rows) == 0,
     )
 
@@ -77,8 +77,8 @@ def _used(finding: RowsFinding) -> Share:
 def row_losses(claim: Claim, studies: Studies) -> list[Check]:
     """With an answer row at its mean the loss rises by more than the paper's cut-off.
 
-    A row set to zero has the same logits for every question, so that it costs ln 12 at its
-    digit in any model that adds; that is told, and not judged.
+    A row set to zero has the same logits for every question, so it costs ln 12 at its digit in
+    any model that adds. That loss is shown and not judged.
     """
     (study,) = studies.of(claim)
     clean = study.rows.clean_loss

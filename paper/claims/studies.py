@@ -1,4 +1,4 @@
-"""Claims that one run cannot settle: many seeds, and models without an MLP or with a new one.
+"""Claims that one run cannot decide: many seeds, and models without an MLP or with a new one.
 
 In: a sweep over seeds, the study of the MLP. Out: checks.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
+
 from carryscope.core.evidence import Share
-from carryscope.sweep.finding import Sweep
-from carryscope.sweep.seeds import SeedFinding
+from carryscope.sweeps.finding import Sweep
+from carryscope.sweeps.seeds import SeedFinding
 from carryscope.verification.risk_verdict import UNSAFE
 from paper.claims.claims import Check, Claim, Number
-from paper.claims.numbers import share
+from paper.claims.numbers import loss, share
 from paper.claims.reading import NotMeasured, Studies, reproduce
 from paper.mlp.finding import (
     AS_GOOD,
@@ -23,14 +25,13 @@ from paper.mlp.finding import (
     UNTRAINED_ATTENTION,
     Subject,
 )
-from paper.plan import SWEEPS
 
 OURS, PAPERS, LONGER = "fast-5", "paper-5", "paper-5-long"
-"""The recipes whose seeds are asked: ours, which gets every seed through to its end, and the
-paper's, after the 5,000 steps of its tables and after the 28,125 of its text."""
+"""The recipes whose seeds are compared: ours, and the paper's after the 5,000 steps of its tables
+and after the 28,125 of its text."""
 
 SWEEP = "carryscope sweep --preset {} --seeds 0..15 --out runs/reproduce/{}"
-"""The command by which the seeds of a recipe are made, and where it puts them."""
+"""The command that makes the seeds of a recipe."""
 
 ENOUGH_SEEDS = 4
 """Of fewer, not even all could be shown to be most: the interval of 3 of 3 begins at 44 %."""
@@ -42,21 +43,21 @@ READ = (0, 1, 2)
 def same_across_seeds(claim: Claim, studies: Studies) -> list[Check]:
     """Every seed reads the three columns, carries all sub-tasks, and fails alike.
 
-    Seeds that cannot be asked (questions too short for a cascade) do not count.
+    Seeds whose questions are too short for a cascade do not count.
     """
     ours, papers, longer = (_seeds(studies, recipe) for recipe in (OURS, PAPERS, LONGER))
     if ours is None:
-        command = SWEEP.format(OURS, SWEEPS[0])
+        command = SWEEP.format(OURS, "seeds")
         raise NotMeasured(f"there is no sweep over seeds of {OURS}", command)
     if papers is None:
         own = Check(what=f"it is so by {PAPERS} (not measured)", holds=False, numbers=[])
         return [own, *_alike(ours)]
-    gone_on = _alike(longer, most="core") if longer else []
-    return [*_alike(papers, most="core"), *gone_on, *_alike(ours)]
+    after_more_steps = _alike(longer, most="core") if longer else []
+    return [*_alike(papers, most="core"), *after_more_steps, *_alike(ours)]
 
 
 def _seeds(studies: Studies, recipe: str) -> Sweep | None:
-    """The sweep over seeds of a recipe, if there are enough of them."""
+    """The sweep over seeds of a recipe, if it has enough of them."""
     sweep = studies.seeds_of(recipe)
     return sweep if sweep is not None and len(sweep.results) >= ENOUGH_SEEDS else None
 
@@ -64,12 +65,12 @@ def _seeds(studies: Studies, recipe: str) -> Sweep | None:
 def _alike(sweep: Sweep, *, most: Literal["part", "core"] = "part") -> list[Check]:
     """Whether the seeds of one recipe are alike in what Algorithm 1 says of them.
 
-    `most` is the role of the checks that ask for most seeds, where the others ask for all. A seed
-    that failed does not do it.
+    `most` is the role of the checks about most seeds; the others are about all. A seed that failed
+    counts against them.
     """
     seeds, recipe = sweep.results, sweep.recipe.preset
-    known = {found.name: found.holds for found in sweep.properties}
-    asked = {
+    known = {found.name: found.share for found in sweep.properties}
+    shares = {
         "heads read each of the three columns": _share(seeds),
         "every sub-task of Algorithm 1 is carried": known[
             "every sub-task of Algorithm 1 is carried"
@@ -79,7 +80,7 @@ def _alike(sweep: Sweep, *, most: Literal["part", "core"] = "part") -> list[Chec
         ): _fail_alike(seeds),
     }
     checks = []
-    for what, done in asked.items():
+    for what, done in shares.items():
         if not done.of:
             continue
         found = Share.measured(done.count, done.of + len(sweep.failures))
@@ -107,20 +108,20 @@ def _share(seeds: Sequence[SeedFinding]) -> Share:
 
 
 def _fail_alike(seeds: Sequence[SeedFinding]) -> Share:
-    """The seeds that do simple US9 and no cascades, of those that can be asked."""
-    told = [
+    """The seeds that do simple US9 and no cascades, of those that have cascades."""
+    all_wrong = [
         {
             cascade: [d.wrong for d in seed.depths if d.carrying and (d.depth >= 2) == cascade]
             for cascade in (False, True)
         }
         for seed in seeds
     ]
-    asked = [wrong for wrong in told if wrong[True]]
+    having = [wrong for wrong in all_wrong if wrong[True]]
     alike = [
         all(w.high < UNSAFE for w in wrong[False]) and any(w.low > UNSAFE for w in wrong[True])
-        for wrong in asked
+        for wrong in having
     ]
-    return Share.measured(sum(alike), len(asked))
+    return Share.measured(sum(alike), len(having))
 
 
 def mlp_study(claim: Claim, studies: Studies) -> list[Check]:
@@ -158,19 +159,10 @@ def mlp_study(claim: Claim, studies: Studies) -> list[Check]:
 
 
 def _loss(subject: Subject) -> Number:
-    loss = subject.held_out_loss
-    return Number(
-        what=f"held-out loss, {subject.name}",
-        run=subject.name,
-        kind="loss",
-        estimate=loss.estimate,
-        low=loss.low,
-        high=loss.high,
-        of=loss.of,
-    )
+    found = loss(f"held-out loss, {subject.name}", None, subject.held_out_loss)
+    return msgspec.structs.replace(found, run=subject.name)
 
 
-def _training_loss(subject: Subject, loss: float | None) -> Number:
-    return Number(
-        what=f"training loss, {subject.name}", run=subject.name, kind="loss", estimate=loss
-    )
+def _training_loss(subject: Subject, value: float | None) -> Number:
+    what = f"training loss, {subject.name}"
+    return Number(what=what, run=subject.name, kind="loss", estimate=value)

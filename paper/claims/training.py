@@ -16,18 +16,18 @@ import msgspec
 from carryscope.core.evidence import Mean, Share
 from carryscope.dissection.rows import PAPER_THRESHOLD
 from carryscope.dissection.story import LEARNT_LOSS
-from carryscope.sweep.finding import Sweep
+from carryscope.sweeps.finding import Sweep
 from carryscope.task.columns import Task
 from carryscope.training.losses import StepRecord
-from paper.claims.claims import Check, Claim, Number
-from paper.claims.numbers import at_least, at_most, loss, noise_of, share, step
+from paper.claims.claims import Check, Claim
+from paper.claims.numbers import at_least, at_most, loss, noise_of, rate, share, step
 from paper.claims.reading import Studies, Study
 
 LARGEST_SUCCESS = "loss.15-digits"
 """The largest loss of a model that the paper calls successfully trained."""
 
 LEVELS = (LEARNT_LOSS, PAPER_THRESHOLD, at_most(LARGEST_SUCCESS))
-"""Losses to come to: where a digit counts as learnt, the paper's cut-off, its largest success."""
+"""Losses to reach: where a digit counts as learnt, the paper's cut-off, its largest success."""
 
 
 def final_loss(claim: Claim, studies: Studies) -> list[Check]:
@@ -59,7 +59,7 @@ def _most_seeds(sweep: Sweep, most: float) -> Check:
 
 
 def _reaches(study: Study, what: str, value: Mean, paper: str, of_what: str = "questions") -> Check:
-    """A loss is at most the paper's, as far as its interval and the paper's rounding can tell."""
+    """A loss is at most the paper's, within its interval and the paper's rounding."""
     most = at_most(paper)
     return Check(
         what=f"the {what} of {study.name} is at most {most:g}",
@@ -69,7 +69,7 @@ def _reaches(study: Study, what: str, value: Mean, paper: str, of_what: str = "q
 
 
 def _last_reach(study: Study, paper: str) -> Check:
-    """The same of the last steps, and how many of them do so one by one, as a paper may print."""
+    """The same for the last steps, and how many of them reach it one by one."""
     found = _reaches(study, "loss of the last 100 steps", _last_loss(study), paper, "steps")
     low = sum(record.loss <= at_most(paper) for record in study.last_steps)
     alone = Share.measured(low, len(study.last_steps))
@@ -183,17 +183,7 @@ def task_mix(claim: Claim, studies: Studies) -> list[Check]:
                 what=f"{task.name} is between {low:.1%} and {high:.1%} of the digits",
                 holds=mean.low <= high and mean.high >= low,
                 numbers=[
-                    Number(
-                        what=task.name,
-                        run=study.name,
-                        kind="share",
-                        estimate=mean.estimate,
-                        low=mean.low,
-                        high=mean.high,
-                        of=mean.of,
-                        of_what="batches",
-                        paper=paper,
-                    )
+                    rate(task.name, study, mean, mean.of, of_what="batches", paper=paper),
                 ],
             )
         )
@@ -236,8 +226,7 @@ def us9_struggles(claim: Claim, studies: Studies) -> list[Check]:
 def no_memorisation(claim: Claim, studies: Studies) -> list[Check]:
     """Questions never trained on are answered right.
 
-    That their loss is that of the last steps is told and not judged: those are fresh questions
-    too, so it could not be otherwise.
+    The loss of the last steps is shown and not judged: those are fresh questions too.
     """
     return [
         Check(

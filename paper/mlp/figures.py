@@ -1,4 +1,4 @@
-"""Figures of the MLP study. In: an `MlpStudy`. Out: what each model does, and how it learnt."""
+"""Figures of the MLP study. In: an `MlpStudy`. Out: what each model can do, and how it learned."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def abilities(study: MlpStudy) -> Figure:
     panels = [_panel(subject) for subject in study.subjects]
     return Figure(
         alt.concat(*panels, columns=SIDE_BY_SIDE, spacing=14),
-        "Without the MLP, and with one part learnt again",
+        "Without the MLP, and with one part learned again",
         "Tables, one for each model: a column for each answer digit, a row for each case, and how "
         f"often the digit is wrong. {study.statement}",
         "Share of questions in which the digit is wrong, teacher-forced, the same questions for "
@@ -52,7 +52,7 @@ def _panel(subject: Subject) -> AnyChart:
             "questions": cell.right.of,
             "_text": _brief(1 - cell.right.estimate),
             TIP: f"{subject.about}, {cell.digit}, {cell.case}: {1 - cell.right.estimate:.1%} wrong "
-            f"({1 - cell.right.high:.1%} to {1 - cell.right.low:.1%}), {cell.right.of:,} asked",
+            f"({1 - cell.right.high:.1%} to {1 - cell.right.low:.1%}), {cell.right.of:,} questions",
         }
         for cell in subject.right
     ]
@@ -72,7 +72,7 @@ def _panel(subject: Subject) -> AnyChart:
 
 
 def _brief(share: float) -> str:
-    """Whole percents; what is rare does not turn into 0."""
+    """Whole percents; a rare error does not become 0."""
     return f"{100 * share:.0f}" if share == 0 or share >= 0.01 else "<1"
 
 
@@ -116,9 +116,9 @@ def relearning(study: MlpStudy) -> Figure:
     )
     return Figure(
         chart.properties(width=PAGE - 80, height=260),
-        "How fast a part is learnt again",
+        "How fast a part is learned again",
         "A line chart: the training loss of each model over its steps. "
         f"{' '.join(study.statements)}",
         f"Means over {apart:,} step{'s' * (apart != 1)} each, teacher-forced, on the recipe's own "
-        "questions, which are of the same kind at the same step for all.",
+        "questions, which are of the same kind at the same step for every model.",
     )

@@ -1,7 +1,7 @@
-"""What the MLP study found, as records that are kept as JSON, and in words.
+"""What the MLP study found, as records and in words.
 
-In: what each model did in the exam. Out: a sentence for each model on what it can and cannot do,
-and one statement on what the MLP and the attention each contribute.
+In: how each model did in the exam. Out: a sentence on what each model can and cannot do, and a
+statement on what the MLP and the attention contribute.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ CAN = 0.95
 """A case counts as done if at least this share is right, by the lower end of the interval."""
 
 CANNOT = 0.5
-"""It counts as not done if at most this share is right, by the upper end: no better than to know
-everything but the carry, and to toss a coin for it."""
+"""It counts as not done if at most this share is right, by the upper end. Knowing everything but
+the carry, and tossing a coin for it, gives this much."""
 
 AS_GOOD = 2
-"""By convention a loss within this factor of the base's counts as the same. The ratio itself, and
-the abilities case by case, always stand beside it."""
+"""By convention a loss within this factor of the base's counts as the same. The ratio and the
+cases are always reported with it."""
 
 BASE, NO_MLP = "base", "no-mlp"
 FRESH_MLP, FRESH_ATTENTION = "fresh-mlp", "fresh-attention"
@@ -35,7 +35,7 @@ class Milestone(msgspec.Struct, frozen=True, kw_only=True):
     times: int
     loss: float
     steps: int | None
-    """Looked at every 50 steps; null if it never did."""
+    """Checked every 50 steps; null if it never did."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,13 +67,13 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """Empty for a model that was not trained here."""
 
     def learnt_at(self) -> int | None:
-        """The point of its curve from which the loss stays below that of a thing learnt."""
+        """The point of its curve from which the loss stays below `LEARNT_LOSS`."""
         above = [i for i, point in enumerate(self.curve) if point.loss >= LEARNT_LOSS]
         first = above[-1] + 1 if above else 0
         return self.curve[first].step if first < len(self.curve) else None
 
     def loss_at(self, step: int) -> float | None:
-        """Its training loss about a step; None if it was not trained so far here."""
+        """Its training loss near a step; None if it was not trained that far."""
         return next((point.loss for point in self.curve if point.step >= step), None)
 
     def by_case(self) -> dict[str, Share]:
@@ -87,22 +87,22 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def can(self) -> list[str]:
-        """The cases it does."""
+        """The cases it can do."""
         return [case for case, share in self.by_case().items() if share.low >= CAN]
 
     def cannot(self) -> list[str]:
-        """The cases it does not do."""
+        """The cases it cannot do."""
         return [case for case, share in self.by_case().items() if share.high <= CANNOT]
 
     def statement(self) -> str:
         """What it can and cannot do, in one sentence."""
         shares, can, cannot = self.by_case(), self.can(), self.cannot()
         partly = [case for case in shares if case not in can and case not in cannot]
-        told = [f"can do {', '.join(can)}"] if can else []
-        told += [f"does in part {', '.join(map(self._partly, partly))}"] if partly else []
         lost = [f"{case} ({shares[case].estimate:.0%})" for case in cannot]
-        told += [f"cannot do {', '.join(lost)}"] if lost else []
-        return f"{self.about}: held-out loss {self.held_out_loss.estimate:.4f}; {'; '.join(told)}."
+        parts = [f"can do {', '.join(can)}"] if can else []
+        parts += [f"does in part {', '.join(map(self._partly, partly))}"] if partly else []
+        parts += [f"cannot do {', '.join(lost)}"] if lost else []
+        return f"{self.about}: held-out loss {self.held_out_loss.estimate:.4f}; {'; '.join(parts)}."
 
     def _partly(self, case: str) -> str:
         """A share, and the digit in which it is lowest."""
@@ -114,7 +114,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MlpStudy(msgspec.Struct, frozen=True, kw_only=True):
-    """Base and variants, all asked the same questions."""
+    """Base and variants, all tested on the same questions."""
 
     package_version: str
     base: str
@@ -135,8 +135,8 @@ class MlpStudy(msgspec.Struct, frozen=True, kw_only=True):
         return next(subject for subject in self.subjects if subject.name == name)
 
 
-def told_anew(study: MlpStudy) -> MlpStudy:
-    """The same subjects, in the words of now."""
+def retold(study: MlpStudy) -> MlpStudy:
+    """The same subjects, with the statements that this version makes of them."""
     return msgspec.structs.replace(
         study,
         statements=[subject.statement() for subject in study.subjects],
@@ -147,39 +147,32 @@ def told_anew(study: MlpStudy) -> MlpStudy:
 def overall(subjects: dict[str, Subject]) -> str:
     """What the study says, in a few sentences."""
     base, none = subjects[BASE], subjects[NO_MLP]
+    mlp = subjects[FRESH_MLP], subjects[UNTRAINED_ATTENTION]
+    attention = subjects[FRESH_ATTENTION], subjects[UNTRAINED_MLP]
     return " ".join(
         [
             f"Without an MLP the same recipe {_without(none, base)}: {_needed_for(base, none)}.",
-            _relearnt(
-                subjects[FRESH_MLP],
-                subjects[UNTRAINED_ATTENTION],
-                base,
-                ("a fresh MLP", "the trained attention"),
-            ),
-            _relearnt(
-                subjects[FRESH_ATTENTION],
-                subjects[UNTRAINED_MLP],
-                base,
-                ("fresh attention", "the trained MLP"),
-            ),
+            _relearnt(*mlp, base, ("a fresh MLP", "the trained attention")),
+            _relearnt(*attention, base, ("fresh attention", "the trained MLP")),
         ]
     )
 
 
 def _without(none: Subject, base: Subject) -> str:
-    """Its loss beside the base's, at the same step first if the base was trained for longer."""
+    """Its loss against the base's, at the same step first if the base was trained for longer."""
     ends = f"ends at {_ratio(none, base)} times the base's held-out loss"
     then, now = base.loss_at(none.steps), none.loss_at(none.steps)
     if base.steps <= none.steps or then is None or now is None:
         return ends
     return (
         f"has {now / then:,.0f} times the base's training loss after {none.steps:,} steps "
-        f"({now:.3f} against {then:.3f}), and {ends}, which is that after {base.steps:,}"
+        f"({now:.3f} against {then:.3f}), and ends at {_ratio(none, base)} times the held-out loss "
+        f"that the base has after {base.steps:,}"
     )
 
 
 def _needed_for(base: Subject, none: Subject) -> str:
-    """What the base does and a model without an MLP does not."""
+    """What the base can do and a model without an MLP cannot."""
     if not base.can():
         return "but the base does no case either"
     lost = [case for case in base.can() if case not in none.can()]
@@ -189,19 +182,17 @@ def _needed_for(base: Subject, none: Subject) -> str:
 
 
 def _relearnt(fresh: Subject, control: Subject, base: Subject, names: tuple[str, str]) -> str:
-    """Whether one part can be learnt again beside the other, and whether any other would do."""
+    """Whether one part can be learned again next to the other, and whether any other would do."""
     new, kept = names
-    begin = f"Beside {kept}, frozen, {new} {_pace(fresh, base)}"
-    beside = (
-        f"beside untrained weights in its place it ends at {_ratio(control, base)} times that loss"
-    )
+    begin = f"With {kept}, frozen, {new} {_pace(fresh, base)}."
+    times = f"{_ratio(control, base)} times that loss"
+    untrained = f"with untrained weights in its place it ends at {times}"
     if not as_good(fresh, base):
-        end = f"it ends at {_ratio(fresh, base)} times that loss"
-        return f"{begin}; {end} ({beside})."
+        return f"{begin} It ends at {_ratio(fresh, base)} times that loss; {untrained}."
     if as_good(control, base):
-        return f"{begin}; {beside} too, so this says nothing about {kept}."
-    needed = f"what {new} needs to come to such a loss is in {kept}, put there by training"
-    return f"{begin}; {beside}. So {needed}."
+        return f"{begin} But {untrained} too, so this says nothing about {kept}."
+    needed = f"what {new} needs to reach such a loss is in {kept}, and training put it there"
+    return f"{begin} {untrained[0].upper()}{untrained[1:]}. So {needed}."
 
 
 def as_good(subject: Subject, base: Subject) -> bool:
@@ -210,19 +201,19 @@ def as_good(subject: Subject, base: Subject) -> bool:
 
 
 def _pace(subject: Subject, base: Subject) -> str:
-    """How fast it learnt, beside the base, and how fast it came near the base's loss."""
+    """How fast it learned, against the base, and how fast it came near the base's loss."""
     learnt = ""
     if subject.learnt_at() and base.learnt_at():
         learnt = (
-            f"is learnt (training loss below {LEARNT_LOSS:.2f}) after {subject.learnt_at():,} "
+            f"is learned (training loss below {LEARNT_LOSS:.2f}) after {subject.learnt_at():,} "
             f"steps, where the base took {base.learnt_at():,}; it "
         )
-    told = []
+    marks = []
     for mark in subject.milestones:
         near = f"within {mark.times} times the base's loss" if mark.times > 1 else "down to it"
         after = f"after {mark.steps:,} steps" if mark.steps else f"not in {subject.steps:,} steps"
-        told.append(f"{near} {after}")
-    return f"{learnt}comes {', '.join(told)}"
+        marks.append(f"{near} {after}")
+    return f"{learnt}comes {', '.join(marks)}"
 
 
 def _ratio(subject: Subject, base: Subject) -> str:

@@ -1,4 +1,4 @@
-"""The MLP study as Markdown: what it says, all models side by side, then each digit by digit."""
+"""The MLP study as Markdown: what it says, all models in one table, then each digit by digit."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ def study_page(study: MlpStudy) -> str:
         f"{subject.about}, digit by digit:\n\n{_digits(subject)}" for subject in study.subjects
     ]
     parts.append(
-        f"Shares of digits that are right, with 95 % Wilson intervals, teacher-forced, on the same "
+        "Cells are shares of right digits with 95 % Wilson intervals, teacher-forced, on the same "
         f"{study.questions:,} questions for every model (seed {study.exam_seed}), 1,000 or more in "
         "each cell. BA: no carry arrives, and the column below does not sum to 9. UC1: the column "
         "below makes the carry. Simple US9: the column below sums to 9 and passes a carry on. "
-        "Cascade d: so do d columns. Quiet nines: columns below sum to 9, and no carry arrives. "
-        f"A model can do a case if {CAN:.0%} or more are right, cannot if {CANNOT:.0%} or less "
-        "are, intervals included, and does it in part between. The longest cascade is about the "
-        "highest digit alone, which is 0 or 1: a model that expects a carry wherever nines stand "
-        "scores high there, and low in quiet nines. "
-        "Held-out loss: on 8,192 questions enriched by the paper's rule. Steps are looked at every "
-        "50."
+        "Cascade d: d columns do. Quiet nines: columns below sum to 9, and no carry arrives. "
+        f"A model can do a case if {CAN:.0%} or more are right, and cannot if {CANNOT:.0%} or less "
+        "are, intervals included. The longest cascade is about the highest digit alone, which is "
+        "0 or 1: a model that expects a carry wherever there are nines scores high there, and low "
+        "in quiet nines. Held-out loss: on 8,192 questions enriched by the paper's rule. Steps are "
+        "checked every 50."
     )
     return "\n\n".join(parts) + "\n"
 
@@ -37,10 +36,10 @@ def _about(study: MlpStudy) -> str:
     base = study.subjects[0]
     return (
         f"The base is `{study.base}` (seed {base.seed}, {base.steps:,} steps): one model, one "
-        "seed. In each variant one part is left out, or drawn anew and trained by the same recipe; "
-        "but for the one without an MLP, which is trained as a whole, all else is frozen, the "
-        "embeddings and the readout too, so that a success is that of the new part. In the "
-        "controls what is frozen was never trained."
+        "seed. In each variant one part is removed, or drawn again and trained by the same recipe. "
+        "The model without an MLP is trained as a whole. In the others all else is frozen, "
+        "embeddings and readout too, so that a success is due to the new part. In the controls the "
+        "frozen part was never trained."
     )
 
 

@@ -1,7 +1,7 @@
 """The variants of the MLP study, and their training.
 
 In: a trained run with an MLP, the base. Out: more runs, each an ordinary one that can be stopped
-and gone on with, and when each came near the base's held-out loss.
+and continued, and the steps at which each came near the base's held-out loss.
 
     no-mlp                the same recipe for a model without an MLP
     fresh-mlp             from the base: the MLP drawn anew and trained, all else frozen
@@ -9,32 +9,29 @@ and gone on with, and when each came near the base's held-out loss.
     untrained-attention   control of fresh-mlp: attention drawn anew too, and left untrained
     untrained-mlp         control of fresh-attention: MLP drawn anew too, and left untrained
 
-What `attention` and `mlp` are stands in `training/parts.py`. Embeddings and readout are frozen in
-the last four: if they could move, a success would not be that of the one part which is new, and
-the readout could learn to read what the frozen part writes. A control differs from its variant in
-one thing, whether the frozen part was ever trained. All four have the seed after the base's: with
-its own, the new weights would be the very ones the base had begun with, on the same questions.
+`training/parts.py` says what belongs to `attention` and `mlp`. Embeddings and readout are frozen in
+the last four, so that a success is due to the new part alone. A control differs from its variant in
+one thing: its frozen part was never trained. All four use the seed after the base's. With the
+base's own seed the new weights would be those that the base started from, on the same questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
+from carryscope.training.parts import Part, all_but
 
 from carryscope.core.errors import CallError
+from carryscope.core.progress import Progress
 from carryscope.core.storage import read_json, write_json
-from carryscope.model.files import CONFIG_FILE, weights_hash
-from carryscope.stages import Run
+from carryscope.run import Run
 from carryscope.training.config import LARGEST_SEED, RunConfig
 from carryscope.training.loop import train
-from carryscope.training.losses import StepRecord
-from carryscope.training.parts import Part, all_but
 from carryscope.training.presets import changed
 from carryscope.training.starting import started_config
+from carryscope.training.summary import TrainingSummary
 from paper.mlp.finding import (
     AS_GOOD,
     FRESH_ATTENTION,
@@ -48,7 +45,7 @@ from paper.mlp.finding import (
 RELEARNING_FILE = Path("findings") / "relearning.json"
 
 TIMES = (10, AS_GOOD, 1)
-"""Factors of the base's held-out loss at which the steps of a training are noted."""
+"""Multiples of the base's held-out loss at which the steps of a training are recorded."""
 
 
 @dataclass(frozen=True)
@@ -59,24 +56,23 @@ class Variant:
     about: str
     renew: tuple[Part, ...] = ()
     learns: Part | None = None
-    """The one part that is trained; None trains a model without an MLP from nothing."""
+    """The one part that is trained; with None a model without an MLP is trained from scratch."""
 
     @property
     def control(self) -> bool:
         """Whether its frozen part was never trained."""
         return len(self.renew) > 1
 
-    def config(self, base: Run, steps: int | None) -> RunConfig:
-        """The base's recipe, changed in as little as can be."""
+    def config(self, base: Run, steps: int) -> RunConfig:
+        """The base's recipe with as few changes as possible."""
         config = base.config
         assert config.training is not None
-        changes: dict[str, Any] = {} if steps is None else {"steps": steps}
         if self.learns is None:
             all_drawn = {"start_weights": "", "renew": (), "freeze": ()}
-            return changed(config, {"d_mlp": 0, **all_drawn, **changes})
+            return changed(config, {"d_mlp": 0, "steps": steps, **all_drawn})
         seed = (config.training.seed + 1) % (LARGEST_SEED + 1)
         parts = {"renew": self.renew, "freeze": all_but(self.learns)}
-        return started_config(base.directory, {"seed": seed, **parts, **changes})
+        return started_config(base.directory, {"seed": seed, "steps": steps, **parts})
 
 
 VARIANTS = (
@@ -99,40 +95,19 @@ VARIANTS = (
 
 
 class _Relearning(msgspec.Struct, frozen=True, kw_only=True):
-    """When the training of a variant came near the base's loss: kept while it goes on."""
+    """When the training of a variant came near the base's loss, as far as it is trained."""
 
     base_sha256: str
     milestones: list[Milestone]
 
 
 def check_base(base: Run) -> None:
-    """Refuse a base that has no recipe to repeat, or no MLP to do without."""
+    """Refuse a base that has no recipe to repeat, or no MLP to remove."""
     config = base.config
     if config.training is None:
         raise CallError(f"The model at {base.directory} was imported: it has no recipe to repeat.")
     if not config.model.d_mlp:
         raise CallError(f"The model at {base.directory} has no MLP to study.")
-
-
-def check_variants(base: Run, directory: Path) -> None:
-    """Refuse to go on with a study whose variants were made from another base."""
-    weights = weights_hash(base.model())
-    for variant in VARIANTS:
-        if _base_of(directory / variant.name) not in (None, weights):
-            raise CallError(
-                f"The study at {directory} is of other weights than {base.directory} has. "
-                f"To make it anew, delete {directory}."
-            )
-
-
-def _base_of(directory: Path) -> str | None:
-    """The hash of the weights that a variant was made from or for; None if it is not known."""
-    if (directory / RELEARNING_FILE).exists():
-        return read_json(directory / RELEARNING_FILE, _Relearning).base_sha256
-    if (directory / CONFIG_FILE).exists():
-        training = read_json(directory / CONFIG_FILE, RunConfig).training
-        return training.start_weights or None if training else None
-    return None
 
 
 def train_variant(
@@ -141,39 +116,36 @@ def train_variant(
     directory: Path,
     *,
     loss: float,
-    steps: int | None,
+    steps: int,
     threads: int | None,
-    on_step: Callable[[StepRecord], object],
-    should_stop: Callable[[], bool],
+    progress: Progress,
 ) -> list[Milestone]:
-    """Train a variant to its end; when it came near the base's held-out loss."""
-    config = variant.config(base, steps)
-    path, weights = directory / RELEARNING_FILE, weights_hash(base.model())
-    known = _Relearning(base_sha256=weights, milestones=[])
+    """Train a variant to its end, with stops where it comes near the base's held-out loss."""
+    path = directory / RELEARNING_FILE
+    known = _Relearning(base_sha256=base.weights_sha256, milestones=[])
     if path.exists():
         known = read_json(path, _Relearning)
-    if known.base_sha256 != weights:
+    if known.base_sha256 != base.weights_sha256:
         raise CallError(
-            f"The run at {directory} belongs to another base. To train it anew, delete {directory}."
+            f"The run at {directory} belongs to another base. To train it again, delete "
+            f"{directory}."
         )
 
-    def go_on(until_loss: float | None) -> int | None:
-        """Train on; the steps made when the loss was reached."""
-        found = train(
-            config,
+    def continued(until_loss: float | None) -> TrainingSummary:
+        return train(
+            variant.config(base, steps),
             directory,
             start_from=base.directory if variant.renew else None,
             until_loss=until_loss,
             threads=threads,
-            on_step=on_step,
-            should_stop=should_stop,
+            progress=progress,
         )
-        reached = until_loss is not None and found.held_out_loss.estimate <= until_loss
-        return found.steps if reached else None
 
     for times in TIMES[len(known.milestones) :]:
-        mark = Milestone(times=times, loss=times * loss, steps=go_on(times * loss))
-        known = _Relearning(base_sha256=weights, milestones=[*known.milestones, mark])
+        found, near = continued(times * loss), times * loss
+        reached = found.held_out_loss.estimate <= near
+        mark = Milestone(times=times, loss=near, steps=found.steps if reached else None)
+        known = _Relearning(base_sha256=known.base_sha256, milestones=[*known.milestones, mark])
         write_json(path, known)
-    go_on(None)
+    continued(None)
     return known.milestones

@@ -1,28 +1,106 @@
-"""carryscope: train small transformers to add, see how they do it, know where they fail.
+"""carryscope: train small transformers to add, see how they do it, prove where they fail.
 
-import carryscope
+import carryscope as cs
 
-run = carryscope.load()            # the model that comes with the package
-run = carryscope.load("runs/study")
-model = run.model()
+run = cs.load("fast-5")            # a model that comes with the package
+run = cs.load("runs/study")        # or a run of your own
+run.ask("445+555", without="H1")
+run.risk()
+
+Names are loaded when they are first used, so that importing carryscope does not load torch.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from carryscope.version import __version__
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from carryscope.api import import_model, load, study, train
+    from carryscope.core.errors import CallError, WorkError
+    from carryscope.core.progress import Progress, Stopped
+    from carryscope.dissection.asking import Answer
+    from carryscope.dissection.interventions import Ablate, Cut, Patch
+    from carryscope.model.config import ModelConfig
+    from carryscope.model.transformer import Transformer
+    from carryscope.run import Run
+    from carryscope.stages import Stage
+    from carryscope.sweeps.drive import sweep
+    from carryscope.task.columns import Columns
+    from carryscope.task.operation import ADD, Operation, State
+    from carryscope.task.questions import Questions, parse_question
+    from carryscope.training.config import RunConfig, TrainingConfig
+    from carryscope.training.presets import PRESETS
 
-    from carryscope.stages import Run
+__all__ = [
+    "ADD",
+    "PRESETS",
+    "Ablate",
+    "Answer",
+    "CallError",
+    "Columns",
+    "Cut",
+    "ModelConfig",
+    "Operation",
+    "Patch",
+    "Progress",
+    "Questions",
+    "Run",
+    "RunConfig",
+    "Stage",
+    "State",
+    "Stopped",
+    "TrainingConfig",
+    "Transformer",
+    "WorkError",
+    "__version__",
+    "import_model",
+    "load",
+    "parse_question",
+    "study",
+    "sweep",
+    "train",
+]
 
-__all__ = ["__version__", "load"]
+_MODULE_OF = {
+    "import_model": "api",
+    "load": "api",
+    "study": "api",
+    "train": "api",
+    "CallError": "core.errors",
+    "WorkError": "core.errors",
+    "Progress": "core.progress",
+    "Stopped": "core.progress",
+    "Answer": "dissection.asking",
+    "Ablate": "dissection.interventions",
+    "Cut": "dissection.interventions",
+    "Patch": "dissection.interventions",
+    "ModelConfig": "model.config",
+    "Transformer": "model.transformer",
+    "Run": "run",
+    "Stage": "stages",
+    "sweep": "sweeps.drive",
+    "Columns": "task.columns",
+    "ADD": "task.operation",
+    "Operation": "task.operation",
+    "State": "task.operation",
+    "Questions": "task.questions",
+    "parse_question": "task.questions",
+    "PRESETS": "training.presets",
+    "RunConfig": "training.config",
+    "TrainingConfig": "training.config",
+}
+"""Where each name is defined."""
 
 
-def load(directory: Path | str | None = None) -> Run:
-    """The run in a directory, or the one that comes with the package."""
-    from carryscope.stages import SHIPPED, Run
+def __getattr__(name: str) -> Any:
+    """A name of the public API, loaded when it is first used."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"carryscope has no '{name}'. It has: {', '.join(__all__)}.")
+    return getattr(import_module(f"carryscope.{_MODULE_OF[name]}"), name)
 
-    return Run(SHIPPED if directory is None else directory)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,7 +1,8 @@
 """The command line as a user meets it: what it prints, and how it ends."""
 
+import io
 import json
-import resource
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from carryscope.cli.main import COMMANDS, run
 from carryscope.model.transformer_lens import read_state_dict, write_state_dict
-from carryscope.stages import Run
+from carryscope.run import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, preset, run_config
 
@@ -25,11 +26,27 @@ def tiny_run(tmp_path_factory) -> Path:
 
 
 def test_help_answers_in_under_half_a_second_of_processor_time():
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ended = subprocess.run([*CARRYSCOPE, "--help"], check=True, capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
-    assert all(name in ended.stdout for name in COMMANDS)
+    seconds, printed = processor_time([*CARRYSCOPE, "--help"])
+    assert seconds < 0.5
+    assert all(name in printed for name in COMMANDS)
+
+
+def test_ask_answers_in_a_second_and_a_half_of_processor_time():
+    seconds, printed = processor_time([*CARRYSCOPE, "ask", "445+555", "--csv"])
+    assert seconds < 1.5
+    assert printed.splitlines()[1].startswith("445+555,")
+
+
+def processor_time(command: list[str]) -> tuple[float, str]:
+    """The least of three calls, because other work on the machine can only add to it."""
+    taken = []
+    for _ in range(3):
+        before = os.times()
+        ended = subprocess.run(command, check=True, capture_output=True, text=True)
+        after = os.times()
+        spent = after.children_user - before.children_user
+        taken.append(spent + after.children_system - before.children_system)
+    return min(taken), ended.stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -49,12 +66,13 @@ def test_every_command_explains_itself(command, capsys):
         (["ask", "5-3"], 2, "minus sign in '5-3'"),
         (["ask", "123456+1"], 2, "at most 5 digits. Got 123456"),
         (["ask", "1+1", "--loud"], 2, "There is no option --loud"),
-        (["ask", "1+1", "2+2"], 2, 'The run comes first: carryscope ask RUN "1+1".'),
-        (["ask", "."], 2, 'Type a sum after the run: carryscope ask . "445+555".'),
+        (["ask", "."], 2, 'Type a sum, such as: carryscope ask . "445+555".'),
+        (["ask", "--file", "nothing.txt"], 2, "Cannot read nothing.txt"),
+        (["ask", "1+1", "--without", "H9"], 2, "H9"),
         (["train", "--out", "x", "--heads", "1000"], 2, "heads must be at most 512"),
         (["train", "--out", "x", "--checkpoint-every", "-1"], 2, "must be at least 0. Got -1"),
-        (["ask"], 2, 'Call it as: carryscope ask [RUN] "445+555", with the sum in quotes.'),
-        (["ask", "1", "+", "1"], 2, "with the sum in quotes. Got 3 arguments."),
+        (["ask"], 2, 'Type a sum, such as: carryscope ask "445+555".'),
+        (["ask", "1", "+", "1"], 2, 'Put each sum in quotes: carryscope ask "445+555".'),
         (["ask", "nowhere", "1+1"], 2, "No run at nowhere"),
         (["sites", "nowhere"], 2, "No run at nowhere"),
         (["dissect", "nowhere"], 2, "No run at nowhere"),
@@ -72,9 +90,7 @@ def test_every_command_explains_itself(command, capsys):
         (["train", "--out", "x", "--steps", "0"], 2, "steps must be at least 1. Got 0."),
         (["train", "--out", "x", "--format", "reversed"], 2, "reversed"),
         (["train", "--out", "x", "--seed", "99999999999"], 2, "seed must be at most"),
-        (["bench", "--rounds", "0"], 2, "must be at least 1. Got 3 and 0."),
-        (["bench"], 2, "There is no Python with TransformerLens"),
-        (["fly"], 2, "fly"),
+        (["fly"], 2, "There is no command 'fly'. The commands are study, train, ask,"),
     ],
 )
 def test_a_wrong_call_gets_one_clear_line(arguments, code, message, capsys, tmp_path, monkeypatch):
@@ -108,14 +124,40 @@ def test_the_shipped_model_adds(question, capsys):
 
 def test_ask_shows_a_person_where_each_head_looks(capsys, tiny_run):
     assert run(["ask", str(tiny_run), "45+55"]) == 0
-    told = capsys.readouterr().out
-    assert "H0 reads" in told
-    assert "1 carry" in told
+    shown = capsys.readouterr().out
+    assert "H0 reads" in shown
+    assert "1 carry" in shown
 
 
-def test_presets_can_be_read_by_people_and_machines(capsys):
+def test_ask_takes_several_sums_a_file_and_standard_input(capsys, tmp_path, monkeypatch):
+    (tmp_path / "sums.txt").write_text("25+79\n\n 12345 + 54321\n")
+    assert run(["ask", "0+0", "--file", str(tmp_path / "sums.txt"), "--csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "question,answer,truth,correct"
+    assert [line.split(",")[0] for line in lines[1:]] == ["0+0", "25+79", "12345+54321"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("1+2\n3+4\n"))
+    assert run(["ask", "fast-5", "-", "--json"]) == 0
+    assert [one["truth"] for one in json.loads(capsys.readouterr().out)] == ["000003", "000007"]
+    assert run(["ask", "1+2", "445+555"]) == 0
+    shown = capsys.readouterr().out
+    assert "1+2" in shown
+    assert "445+555" in shown
+
+
+def test_help_works_as_a_command(capsys):
+    assert run(["help"]) == 0
+    assert "certify" in capsys.readouterr().out
+    assert run(["help", "risk"]) == 0
+    assert "--budget" in capsys.readouterr().out
+
+
+def test_presets_can_be_read_by_people_and_machines(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     assert run(["presets"]) == 0
-    assert "paper-5-long" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "paper-5-long" in shown
+    assert "minutes" in shown
+    assert max(map(len, shown.splitlines())) <= 80
     assert run(["presets", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tiny"]["model"]["digits"] == 2
 

@@ -1,16 +1,8 @@
-"""Two workers, whatever machine this is."""
+"""A dask cluster."""
 
 from collections.abc import Iterator
 
 import pytest
-
-from carryscope.core import pool
-
-
-@pytest.fixture(autouse=True)
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever machine this is, two workers are tried."""
-    monkeypatch.setattr(pool, "cores", lambda: 2)
 
 
 @pytest.fixture

@@ -34,19 +34,19 @@ def test_wilson_intervals_cover_the_truth_as_often_as_they_say():
 
 
 def test_intervals_of_means_cover_the_truth_as_often_as_they_say():
-    draws = np.random.default_rng(0).exponential(2.0, size=(2000, 500))
+    draws = np.random.default_rng(0).exponential(2.0, size=(1000, 200))
     covered = [m.low <= 2.0 <= m.high for m in (Mean.measured(row.tolist()) for row in draws)]
     assert 0.93 < np.mean(covered) < 0.97
 
 
 def test_intervals_over_batches_cover_where_those_over_their_values_do_not():
     generator = np.random.default_rng(0)
-    enriched = generator.random((1000, 128, 1)) < 0.2  # a batch is enriched as a whole, or not
-    losses = np.where(enriched, 0.12, 0.02) * generator.exponential(1.0, (1000, 128, 64))
+    enriched = generator.random((500, 128, 1)) < 0.2  # a batch is enriched as a whole, or not
+    losses = np.where(enriched, 0.12, 0.02) * generator.exponential(1.0, (500, 128, 16))
     truth = 0.2 * 0.12 + 0.8 * 0.02
     rows = [row.ravel().tolist() for row in losses]
-    by_batch = [m.low <= truth <= m.high for m in (Mean.of_batches(row, 64) for row in rows)]
+    by_batch = [m.low <= truth <= m.high for m in (Mean.of_batches(row, 16) for row in rows)]
     by_value = [m.low <= truth <= m.high for m in (Mean.measured(row) for row in rows)]
     assert 0.93 < np.mean(by_batch) < 0.97
     assert np.mean(by_value) < 0.7
-    assert Mean.of_batches(rows[0], 64).of == len(rows[0])
+    assert Mean.of_batches(rows[0], 16).of == len(rows[0])

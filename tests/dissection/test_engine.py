@@ -7,7 +7,7 @@ import torch
 from carryscope.core.errors import CallError
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.hooks import answers_by_hooks
-from carryscope.dissection.interventions import Ablate, Cut, Node, NodeSet, Patch, all_nodes
+from carryscope.dissection.interventions import Ablate, Cut, Node, Patch, all_nodes
 from carryscope.task.sampling import uniform
 
 SHAPES = {
@@ -76,7 +76,7 @@ def test_chunks_make_no_difference(random_model, generator, monkeypatch):
     model = random_model(digits=2)
     base, source = uniform(generator, 30, 2), uniform(generator, 30, 2)
     changes = [node.patched(source) for node in all_nodes(model.config)]
-    changes.append((changes[0], Node(6, 0, 1).ablated()))
+    changes.append((changes[0], Node(6, 0, (1,)).ablated()))
     whole = Engine(model, source).answers(base, changes)
     monkeypatch.setattr("carryscope.dissection.engine.CHUNK", 7)
     monkeypatch.setattr("carryscope.dissection.edits.MOST_ROWS", 5)
@@ -87,7 +87,7 @@ def test_chunks_make_no_difference(random_model, generator, monkeypatch):
 def test_several_changes_at_once_are_all_made(random_model, generator):
     model = random_model(digits=2, layers=2)
     questions = uniform(generator, 10, 2)
-    both = (Node(4, 0, 1).ablated("zero"), Node(6, 1, None).ablated("zero"))
+    both = (Node(4, 0, (1,)).ablated("zero"), Node(6, 1).ablated("zero"))
     together = Engine(model, questions).answers(questions, [both]).loss[0]
     by_hand = answers_by_hooks(model, questions, both, questions).double().log_softmax(-1)
     truth = torch.from_numpy(model.config.layout.encode(questions)[:, 6:])[..., None]
@@ -116,12 +116,12 @@ def test_nothing_is_left_behind_on_the_model(random_model, generator):
     assert torch.equal(model(tokens), before)
 
 
-def test_nodes_and_sets_are_written_as_the_field_writes_them():
-    assert str(Node(13, 0, 2)) == "P13.L0.H2"
-    assert str(Node(13, 1, None)) == "P13.L1.MLP"
-    assert str(NodeSet((Node(13, 0, 0), Node(13, 0, 2)))) == "P13.L0.H0+H2"
-    assert Node.parse("P13.L0.H2") == Node(13, 0, 2)
-    assert Node.parse("P13.L0.MLP") == Node(13, 0, None)
+def test_nodes_and_sets_of_heads_are_written_as_the_field_writes_them():
+    assert str(Node(13, 0, (2,))) == "P13.L0.H2"
+    assert str(Node(13, 1)) == "P13.L1.MLP"
+    assert str(Node(13, 0, (0, 2))) == "P13.L0.H0+H2"
+    assert Node.parse("P13.L0.H2") == Node(13, 0, (2,))
+    assert Node.parse("P13.L0.MLP") == Node(13, 0)
     with pytest.raises(CallError, match="P13.L0.H2"):
         Node.parse("P13H2")
 
@@ -147,6 +147,6 @@ def test_what_cannot_be_done_is_refused_in_one_line(change, message, random_mode
 def test_a_patch_needs_one_source_per_question(random_model, generator):
     model = random_model(digits=2)
     questions = uniform(generator, 5, 2)
-    patch = Node(6, 0, 0).patched(questions[:3])
+    patch = Node(6, 0, (0,)).patched(questions[:3])
     with pytest.raises(CallError, match="one source for each of the 5 questions. Got 3"):
         Engine(model, questions).answers(questions, [patch])

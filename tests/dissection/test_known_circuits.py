@@ -29,7 +29,7 @@ def adder():
 
 @pytest.fixture(scope="module")
 def permuted():
-    return dissected(built_adder(offsets=(2, 0, 1)))
+    return dissected(built_adder(offsets=(2, 0, 1)), parts=["heads", "subtasks"])
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_permuted_heads_permute_the_findings(permuted):
 def test_every_purpose_holds_in_every_pair_and_no_control_does(adder):
     for purpose in adder.subtasks.purposes:
         assert purpose.follows.count == purpose.follows.of >= 30
-        assert (purpose.control_node is None) == (not purpose.heads), "an MLP has none beside it"
+        assert (purpose.control_node is None) == (not purpose.heads), "an MLP has no control node"
         if purpose.control_node_follows:
             assert purpose.control_node_follows.high < purpose.follows.low
         assert purpose.follows_control.high < purpose.follows_this.low
@@ -175,7 +175,7 @@ def test_the_node_maps_show_what_each_node_is_for(adder):
 def test_edges_that_matter_are_those_to_the_columns_that_are_read(adder):
     used = {e.token for e in adder.rows.edges if e.answer == "A3" and e.flipped.count}
     assert used == {"D3", "D'3", "D2", "D'2", "D1", "D'1"}
-    assert "In the untrained control it is" in adder.rows.statement
+    assert "In an untrained model of the same shape it is" in adder.rows.statement
 
 
 def test_values_of_a_token_matter_to_the_digits_that_read_its_column(adder):
@@ -192,7 +192,7 @@ def test_the_papers_row_table_has_the_same_shape_for_any_one_layer_model(adder, 
         assert effect.forced
         predicts = adder.model.layout.answer_names[effect.row - 11 :][:1] if effect.row > 10 else []
         assert set(effect.changed) <= set(predicts)
-    assert "reaches the logits of that row alone" in rows.remark
+    assert "reaches only its own logits" in rows.remark
     assert rows.untrained is not None
 
 
@@ -240,7 +240,7 @@ def test_no_purpose_is_assigned_in_20_untrained_models(seeds, record_property):
     tests = found = 0
     for seed in seeds:
         model = initialise(
-            Transformer(ModelConfig(d_model=48)), torch.Generator().manual_seed(seed)
+            Transformer(ModelConfig(d_model=24)), torch.Generator().manual_seed(seed)
         )
         samples = Samples(5, seed)
         engine = Engine(model, samples.varied)

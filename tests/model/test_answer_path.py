@@ -11,6 +11,7 @@ SHAPES = [
     for heads in (1, 2, 3, 4)
     for name in ("plain", "signed")
 ]
+SHAPES += [{"heads": 4, "d_head": 10, "d_model": 24, "layers": layers} for layers in (1, 2)]
 shapes = pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "-".join(map(str, s.values())))
 
 

@@ -63,9 +63,16 @@ def test_a_damaged_config_is_refused(saved):
         load_model(saved[1])
 
 
+def test_a_config_from_before_heads_had_a_width_of_their_own_is_read(saved):
+    config = json.loads((saved[1] / "config.json").read_text())
+    del config["model"]["d_head"]
+    (saved[1] / "config.json").write_text(json.dumps(config))
+    assert load_model(saved[1]).config == saved[0].config
+
+
 def test_a_config_with_an_impossible_shape_is_refused(saved):
     config = json.loads((saved[1] / "config.json").read_text())
-    config["model"]["heads"] = 7
+    config["model"] |= {"heads": 7, "d_head": 0}
     (saved[1] / "config.json").write_text(json.dumps(config))
     with pytest.raises(CallError, match="heads must divide d_model"):
         load_model(saved[1])

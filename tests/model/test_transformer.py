@@ -123,9 +123,13 @@ def test_the_error_for_an_unknown_site_names_a_likely_one(random_model):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"d_model": 50}, "heads must divide d_model. Got 3 heads and d_model 50."),
+        (
+            {"d_model": 50},
+            "heads must divide d_model unless d_head is set. Got 3 heads and d_model 50.",
+        ),
         ({"heads": 0}, "heads must be at least 1. Got 0."),
         ({"layers": 0}, "layers must be at least 1. Got 0."),
+        ({"d_head": -1}, "d_head must be at least 1. Got -1."),
         ({"d_mlp": -2}, "d_mlp must be at least 0. Got -2."),
         ({"d_model": -3}, "d_model must be at least 1. Got -3."),
         ({"digits": 21}, "digits must be between 1 and 20. Got 21."),

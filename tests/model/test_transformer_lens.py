@@ -10,7 +10,11 @@ import pytest
 import torch
 
 from carryscope.core.errors import CallError
-from carryscope.model.transformer_lens import read_state_dict, write_state_dict
+from carryscope.model.transformer_lens import (
+    hooked_transformer_config,
+    read_state_dict,
+    write_state_dict,
+)
 from carryscope.training.data import training_batch
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
@@ -33,6 +37,15 @@ def test_shape_is_inferred_and_weights_survive(state_dict):
     assert again.config == model.config
     for name, tensor in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], tensor)
+
+
+def test_heads_of_any_width_survive(random_model, tmp_path):
+    model = random_model(heads=4, d_head=10, d_model=24)
+    write_state_dict(model, tmp_path / "m.pth")
+    again = read_state_dict(tmp_path / "m.pth")
+    assert again.config == model.config
+    assert again.config.d_head == 10
+    assert hooked_transformer_config(again.config)["d_head"] == 10
 
 
 def test_attention_only_models_are_recognised(random_model, tmp_path):
@@ -68,7 +81,10 @@ def without(state, *names):
         (lambda s: without(s, "blocks.0.ln1.w", "blocks.0.ln1.b"), "has no LayerNorm weights"),
         (lambda s: {**s, "pos_embed.W_pos": torch.ones(20, 24)}, "context must be 3n"),
         (lambda s: {**s, "embed.W_E": torch.ones(50, 24)}, "vocabulary must have 12 or 15"),
-        (lambda s: {**s, "blocks.0.attn.W_Q": torch.ones(2, 24, 7)}, r"heads \* d_head must be"),
+        (
+            lambda s: {**s, "blocks.0.attn.W_Q": torch.ones(2, 24, 7)},
+            r"does not fit its config: blocks.0.attn.W_K must be \(2, 24, 7\)",
+        ),
         (lambda s: without(s, "blocks.1.mlp.W_in"), "does not fit its config: blocks.1.mlp.W_in"),
         (lambda s: {**s, "embed.W_E": torch.ones(12)}, "embed.W_E must have 2 axes. Got 1."),
         (lambda s: {**s, "blocks.0.attn.W_Q": torch.ones(2, 24)}, "W_Q must have 3 axes. Got 2."),
@@ -115,6 +131,7 @@ SHAPES = {
     "signed-two-layers": {"layers": 2, "heads": 4, "d_model": 64, "format": "signed"},
     "later-library": {"vocabulary": 15, "format": "signed", "digits": 6},
     "attention-only": {"d_mlp": 0},
+    "wide-heads": {"heads": 4, "d_head": 10, "d_model": 24},
 }
 
 
@@ -134,8 +151,6 @@ def peer(*arguments: str) -> None:
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 class TestAgainstRealTransformerLens:
     def test_it_loads_our_export_and_every_site_agrees(self, random_model, tmp_path, shape):
-        from carryscope.model.transformer_lens import hooked_transformer_config
-
         model = random_model(**shape)
         write_state_dict(model, tmp_path / "ours.pth")
         torch.save(hooked_transformer_config(model.config), tmp_path / "config.pt")
@@ -149,8 +164,6 @@ class TestAgainstRealTransformerLens:
             torch.testing.assert_close(value, theirs[name], atol=1e-4, rtol=1e-4, msg=name)
 
     def test_its_own_file_is_read_and_its_logits_reproduced(self, random_model, tmp_path, shape):
-        from carryscope.model.transformer_lens import hooked_transformer_config
-
         config = random_model(**shape).config
         torch.save(hooked_transformer_config(config), tmp_path / "config.pt")
         tokens = random_tokens(config.context)
@@ -165,8 +178,6 @@ class TestAgainstRealTransformerLens:
 @pytest.mark.slow
 @pytest.mark.skipif(not PEER.exists(), reason="no TransformerLens venv; `make test-slow` makes it")
 def test_a_training_by_the_papers_recipe_is_the_same_on_transformer_lens(tmp_path):
-    from carryscope.model.transformer_lens import hooked_transformer_config
-
     trainer, steps = Trainer(run_config("paper-5", {})), 60
     write_state_dict(trainer.model, tmp_path / "ours.pth")
     torch.save(hooked_transformer_config(trainer.model.config), tmp_path / "config.pt")

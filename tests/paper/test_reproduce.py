@@ -13,21 +13,22 @@ from pathlib import Path
 import msgspec
 import pytest
 import torch
+from carryscope.training.longer import begins_with
+from paper.kept import Results
 from waiting import PATIENCE, wait_for
 
 from carryscope.cli.main import run as command
 from carryscope.core.errors import CallError
-from carryscope.core.pool import Outcome
 from carryscope.core.storage import write_bytes, write_json
-from carryscope.model.files import CONFIG_FILE, write_tensors
+from carryscope.core.workers import Outcome
+from carryscope.model.files import write_tensors
+from carryscope.model.run_files import CONFIG_FILE
 from carryscope.stages import SHIPPED
 from carryscope.training.checkpoint import CHECKPOINT_FILE
 from carryscope.training.config import RunConfig
-from carryscope.training.longer import begins_with
 from carryscope.training.presets import PRESETS
 from paper.claims.claims import Verdict, load_claims
 from paper.claims.page import CLAIMS_PAGE, EARLIER, claims_markdown
-from paper.kept import Results
 from paper.mlp.variants import VARIANTS
 from paper.plan import (
     BEGINNING,

@@ -13,8 +13,8 @@ from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json, write_json
 from carryscope.dissection.findings import Dissection
 from carryscope.stages import SHIPPED, Run
-from carryscope.sweep.finding import SWEEP_FILE, Sweep, summarised
-from carryscope.sweep.seeds import seed_finding
+from carryscope.sweeps.finding import SWEEP_FILE, Sweep, summarised
+from carryscope.sweeps.seeds import seed_finding
 from paper.claims.claims import load_claims
 from paper.claims.figures import FIGURES_PAGE, SHOWN, write_figures
 from paper.claims.judging import judge_one, moved, study_of

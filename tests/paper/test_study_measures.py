@@ -4,8 +4,8 @@ import msgspec
 
 from carryscope import load
 from carryscope.core.evidence import Mean, Share
-from carryscope.sweep.finding import summarised
-from carryscope.sweep.seeds import seed_finding
+from carryscope.sweeps.finding import summarised
+from carryscope.sweeps.seeds import seed_finding
 from carryscope.training.presets import run_config
 from paper.claims.claims import load_claims
 from paper.claims.judging import judge_one

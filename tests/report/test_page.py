@@ -20,7 +20,7 @@ from carryscope.model.transformer_lens import write_state_dict
 from carryscope.report.figures.catalogue import figure
 from carryscope.report.page import report_page
 from carryscope.report.paper import paper_values
-from carryscope.report.parts import pictures
+from carryscope.report.parts import Picture, flat
 from carryscope.report.sections.report import report_sections
 from carryscope.report.shelf import Absent, Shelf
 from carryscope.stages import Run, import_model
@@ -98,7 +98,8 @@ def test_the_verdict_comes_first_and_is_the_one_of_the_risk(page):
 
 
 def test_every_figure_of_the_paper_that_applies_is_there():
-    shown = [p.name for s in report_sections(shipped_shelf()) for p in pictures(s.parts)]
+    parts = flat(report_sections(shipped_shelf()))
+    shown = [part.name for part in parts if isinstance(part, Picture)]
     assert len(shown) == len(set(shown))
     assert set(shown) == set(
         "circuit staircase edges rows heads nodes-positions nodes-fails nodes-attention "

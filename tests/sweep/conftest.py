@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from carryscope.core import pool
+from carryscope.core import workers
 
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever machine this is, two workers are tried."""
-    monkeypatch.setattr(pool, "cores", lambda: 2)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
 
 
 @pytest.fixture

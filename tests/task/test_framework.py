@@ -10,7 +10,7 @@ from carryscope.task.algorithms import exact_sum, look_ahead_sum
 from carryscope.task.columns import Columns, Task
 from carryscope.task.framework import (
     Base,
-    Node,
+    DigitTask,
     RankAgreement,
     framework,
     predicted_order,
@@ -21,8 +21,8 @@ from carryscope.task.questions import Questions
 SIZES = range(1, 21)
 
 
-def by_node(digits):
-    return {found.node: found for found in framework(digits)}
+def by_task(digits):
+    return {found.learnt: found for found in framework(digits)}
 
 
 def every_question(digits):
@@ -34,15 +34,15 @@ def every_question(digits):
 def test_the_shares_of_each_digit_add_up_to_exactly_one(digits):
     totals, classes = Counter(), Counter()
     for found in framework(digits):
-        totals[found.node.digit] += found.share
+        totals[found.learnt.digit] += found.share
     for (digit, _), share in task_shares(digits).items():
         classes[digit] += share
     assert totals == classes == dict.fromkeys(range(digits + 1), 1)
 
 
 def test_the_five_digit_shares_are_those_worked_out_by_hand():
-    nodes = by_node(5)
-    shares = {node.name: (found.share, found.accuracy) for node, found in nodes.items()}
+    tasks = by_task(5)
+    shares = {task.name: (found.share, found.accuracy) for task, found in tasks.items()}
     percent = Fraction(1, 100)
     assert len(shares) == 6 + 5 + 4 + 3 + 2 + 1
     assert shares["A0 BA"] == (1, 1)
@@ -56,18 +56,18 @@ def test_the_five_digit_shares_are_those_worked_out_by_hand():
 
 
 def test_what_a_task_reads_is_what_the_papers_figure_of_a3_shows():
-    found = by_node(5)[Node(3, Task.US9, 1)]
+    found = by_task(5)[DigitTask(3, Task.US9, 1)]
     assert found.reads == (Base("BA", 3), Base("MS9", 2), Base("MC1", 1))
-    assert by_node(5)[Node(5, Task.BA)].reads == ()
+    assert by_task(5)[DigitTask(5, Task.BA)].reads == ()
 
 
 def test_each_accuracy_is_that_of_an_adder_which_looks_so_far_over_every_question():
     questions = every_question(3)
     truth, total = exact_sum(questions), len(questions)
     right = [(look_ahead_sum(questions, reach=r) == truth).sum(axis=0) for r in range(4)]
-    for node, found in by_node(3).items():
-        reach = 0 if node.task is Task.BA else node.depth + 1
-        assert found.accuracy == Fraction(int(right[reach][node.digit]), total)
+    for task, found in by_task(3).items():
+        reach = 0 if task.task is Task.BA else task.depth + 1
+        assert found.accuracy == Fraction(int(right[reach][task.digit]), total)
 
 
 def test_task_shares_are_those_counted_over_every_question():
@@ -80,18 +80,18 @@ def test_task_shares_are_those_counted_over_every_question():
 def test_the_class_us9_of_a_column_is_every_us9_depth_of_the_digit_above(digits):
     shares, above = task_shares(digits), Counter()
     for found in framework(digits):
-        if found.node.task is Task.US9:
-            above[found.node.digit - 1] += found.share
+        if found.learnt.task is Task.US9:
+            above[found.learnt.digit - 1] += found.share
     assert above == {k: shares[k, Task.US9] for k in range(1, digits)}
 
 
 @pytest.mark.parametrize("digits", SIZES)
 def test_the_predicted_order_keeps_every_dependency_so_there_is_no_circle(digits):
     order = predicted_order(digits)
-    seen: set[Node] = set()
+    seen: set[DigitTask] = set()
     for found in order:
         assert seen.issuperset(found.needs)
-        seen.add(found.node)
+        seen.add(found.learnt)
     assert len(order) == len(seen) == len(framework(digits))
 
 
@@ -102,15 +102,15 @@ def test_the_predicted_order_unlocks_the_larger_share_first(digits):
 
 
 def test_the_predicted_order_of_two_digits_is_the_one_worked_out_by_hand():
-    names = [found.node.name for found in predicted_order(2)]
+    names = [found.learnt.name for found in predicted_order(2)]
     assert names == ["A0 BA", "A1 BA", "A2 BA", "A1 UC1", "A2 UC1", "A2 US9 depth 1"]
 
 
 def test_the_longest_cascade_is_a_chain_through_all_digits():
-    nodes, chain = by_node(5), [Node(5, Task.US9, 4)]
-    while below := [node for node in nodes[chain[-1]].needs if node.digit < chain[-1].digit]:
+    tasks, chain = by_task(5), [DigitTask(5, Task.US9, 4)]
+    while below := [task for task in tasks[chain[-1]].needs if task.digit < chain[-1].digit]:
         chain += below
-    assert [node.name for node in reversed(chain)] == [
+    assert [task.name for task in reversed(chain)] == [
         "A1 UC1",
         "A2 US9 depth 1",
         "A3 US9 depth 2",

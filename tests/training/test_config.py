@@ -87,6 +87,13 @@ def test_widths_follow_the_papers_rule_when_heads_change():
     assert run_config("paper-5", {"d_model": 60, "d_mlp": 0}).model.d_mlp == 0
 
 
+def test_a_head_width_of_its_own_survives_a_change():
+    config = run_config("paper-5", {"heads": 4, "d_model": 510, "d_head": 170})
+    assert changed(config, {"seed": 1}).model == config.model
+    assert changed(config, {"heads": 3, "d_head": 0}).model == ModelConfig()
+    assert run_config("paper-5", {"d_model": 60}).model.d_head == 20
+
+
 def test_a_width_of_more_heads_than_the_papers_rule_knows_survives_a_change():
     config = run_config("paper-5", {"heads": 600, "d_model": 600})
     assert changed(config, {"seed": 1}).model.d_model == 600

@@ -1,10 +1,11 @@
-"""Training in process: what it leaves behind, and going on exactly where it was."""
+"""Training in process: what it leaves behind, and that it continues exactly where it was."""
 
 import json
 
 import msgspec
 import pytest
 import torch
+from watching import Watched
 
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.progress import Stopped
@@ -30,12 +31,6 @@ def weights(directory):
     return (directory / "model.safetensors").read_bytes()
 
 
-def stop_after(step):
-    """A `should_stop` that says yes after that many steps."""
-    count = iter(range(1, 10_000))
-    return lambda: next(count) >= step
-
-
 def test_two_runs_with_one_seed_are_the_same_bit_for_bit(tmp_path):
     for name in "ab":
         train(QUICK, tmp_path / name)
@@ -56,7 +51,7 @@ def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(tmp_pa
     config = run_config(*variant)
     train(config, tmp_path / "whole")
     with pytest.raises(Stopped, match=f"Stopped at step {stop} of"):
-        train(config, tmp_path / "parts", should_stop=stop_after(stop))
+        train(config, tmp_path / "parts", progress=Watched(stop_after=stop))
     assert not (tmp_path / "parts" / "model.safetensors").exists()
     train(config, tmp_path / "parts")
     assert weights(tmp_path / "whole") == weights(tmp_path / "parts")
@@ -67,7 +62,7 @@ def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(tmp_pa
 def test_metrics_beyond_the_checkpoint_are_cut_off_and_written_again(tmp_path):
     train(QUICK, tmp_path / "whole")
     with pytest.raises(Stopped):
-        train(QUICK, tmp_path / "parts", should_stop=stop_after(5))
+        train(QUICK, tmp_path / "parts", progress=Watched(stop_after=5))
     with (tmp_path / "parts" / "metrics.jsonl").open("ab") as file:
         file.write(b'{"step": 6, "loss": 0.1, "digit_lo')
     train(QUICK, tmp_path / "parts")
@@ -77,7 +72,7 @@ def test_metrics_beyond_the_checkpoint_are_cut_off_and_written_again(tmp_path):
 
 def test_metrics_that_fell_behind_the_checkpoint_are_refused(tmp_path):
     with pytest.raises(Stopped):
-        train(QUICK, tmp_path, should_stop=stop_after(5))
+        train(QUICK, tmp_path, progress=Watched(stop_after=5))
     (tmp_path / "metrics.jsonl").write_bytes(b"")
     with pytest.raises(CallError, match="has 0 of the 5 steps that the checkpoint has made"):
         train(QUICK, tmp_path)
@@ -85,7 +80,7 @@ def test_metrics_that_fell_behind_the_checkpoint_are_refused(tmp_path):
 
 def test_a_damaged_checkpoint_is_refused(tmp_path):
     with pytest.raises(Stopped):
-        train(QUICK, tmp_path, should_stop=stop_after(5))
+        train(QUICK, tmp_path, progress=Watched(stop_after=5))
     path = tmp_path / "checkpoint" / "state.safetensors"
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(CallError, match="is damaged or not a safetensors file"):
@@ -94,9 +89,9 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
 
 def test_a_finished_run_is_not_trained_again(tmp_path):
     first = train(QUICK, tmp_path)
-    steps = []
-    assert train(QUICK, tmp_path, on_step=steps.append) == first
-    assert steps == []
+    watched = Watched()
+    assert train(QUICK, tmp_path, progress=watched) == first
+    assert watched.begun == []
     assert not (tmp_path / "checkpoint").exists()
 
 
@@ -108,10 +103,35 @@ def test_another_config_is_refused_and_the_differing_fields_named(tmp_path):
 
 
 def test_every_step_is_recorded_and_the_last_record_is_the_last_step(tmp_path):
-    told = []
-    train(QUICK, tmp_path, on_step=told.append)
-    assert read_metrics(tmp_path) == told
-    assert [record.step for record in told] == list(range(1, 13))
+    train(QUICK, tmp_path)
+    assert [record.step for record in read_metrics(tmp_path)] == list(range(1, 13))
+
+
+def test_progress_counts_questions_and_shows_the_loss_and_the_worst_digit(tmp_path):
+    watched = Watched()
+    train(QUICK, tmp_path, progress=watched)
+    assert watched.begun == [("training", 12 * 128, "questions")]
+    assert watched.amounts == [128] * 12
+    first = read_metrics(tmp_path)[0]
+    worst, name = max(zip(first.digit_loss, ("A2", "A1", "A0"), strict=True))
+    assert watched.notes[0] == f"step 1/12 loss {first.loss:.4f} worst {name} {worst:.4f}"
+
+
+def test_progress_of_a_run_that_is_continued_starts_at_what_is_done(tmp_path):
+    with pytest.raises(Stopped, match="The checkpoint in .* is kept"):
+        train(QUICK, tmp_path, progress=Watched(stop_after=5))
+    watched = Watched()
+    train(QUICK, tmp_path, progress=watched)
+    assert watched.amounts == [5 * 128, *[128] * 7]
+    assert sum(watched.amounts) == watched.begun[0][1]
+
+
+def test_a_run_whose_heads_have_a_width_of_their_own_trains(tmp_path):
+    config = run_config("tiny", {"steps": 12, "heads": 4, "d_head": 10, "d_model": 24})
+    train(config, tmp_path)
+    assert load_model(tmp_path).blocks[0].attn.W_Q.shape == (4, 24, 10)
+    losses = [record.loss for record in read_metrics(tmp_path)]
+    assert losses[-1] < losses[0]
 
 
 def test_the_recorded_loss_is_that_of_the_batch_before_the_step():
@@ -167,7 +187,7 @@ def test_heads_that_wait_for_their_turn_stay_as_they_were():
         assert not torch.equal(block.attn.W_Q[1], before[1])
 
 
-def test_it_stops_at_a_target_loss_and_goes_on_when_asked(tmp_path):
+def test_it_stops_at_a_target_loss_and_can_be_continued(tmp_path):
     config = run_config("tiny", {"steps": 120, "d_model": 24})
     early = train(config, tmp_path, until_loss=100.0)
     assert early.steps == 50
@@ -188,7 +208,7 @@ def fail_at(monkeypatch, name):
 
 
 @pytest.mark.parametrize("until_loss", [None, 100.0])
-@pytest.mark.parametrize("name", ["save_weights", "summarise", "write_summary"])
+@pytest.mark.parametrize("name", ["save_weights", "summarise", "card"])
 def test_a_run_killed_while_it_finishes_ends_the_same(tmp_path, monkeypatch, name, until_loss):
     config = run_config("tiny", {"steps": 60, "d_model": 24})
     whole = train(config, tmp_path / "whole", until_loss=until_loss)
@@ -201,7 +221,7 @@ def test_a_run_killed_while_it_finishes_ends_the_same(tmp_path, monkeypatch, nam
     assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
 
 
-def test_a_run_killed_while_it_goes_on_from_a_target_never_shows_the_old_summary(
+def test_a_run_killed_while_it_continues_beyond_a_target_never_shows_the_old_summary(
     tmp_path, monkeypatch
 ):
     config = run_config("tiny", {"steps": 60, "d_model": 24})
@@ -249,7 +269,7 @@ def test_config_json_holds_versions_seed_and_every_field(tmp_path):
     assert config["model"] == msgspec.to_builtins(QUICK.model)
 
 
-def test_a_directory_that_cannot_be_made_is_told_in_one_line(tmp_path):
+def test_a_directory_that_cannot_be_made_is_a_one_line_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(WorkError, match=r"Cannot write .*: Not a directory"):
         train(QUICK, tmp_path / "file" / "run")

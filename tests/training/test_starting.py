@@ -1,23 +1,32 @@
 """Trainings that start from another run, with parts drawn anew and parts left alone."""
 
 import shutil
+from pathlib import Path
 
 import msgspec
 import pytest
 import torch
+from watching import Watched
 
+import carryscope
 from carryscope.cli.main import run
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Stopped
+from carryscope.core.storage import read_json
 from carryscope.model.files import load_model, weights_hash
-from carryscope.stages import SHIPPED, Run
-from carryscope.training.config import RunConfig, TrainingConfig
+from carryscope.training.config import (
+    MODEL_PARTS,
+    RunConfig,
+    TrainingConfig,
+    all_but,
+    part_of,
+)
 from carryscope.training.loop import train
-from carryscope.training.parts import PARTS, all_but, part_of
 from carryscope.training.presets import preset, run_config
 from carryscope.training.starting import started_config
 from carryscope.training.trainer import Trainer
 
+SHIPPED = Path(carryscope.__file__).parent / "shipped" / "fast-5"
 SMALL = {"steps": 8, "d_model": 8, "batch": 32}
 MLP_ALONE = {"renew": ("mlp",), "freeze": all_but("mlp")}
 
@@ -32,6 +41,10 @@ def base(tmp_path_factory):
     return directory
 
 
+def config_of(directory):
+    return read_json(directory / "config.json", RunConfig)
+
+
 def weights(directory):
     return dict(load_model(directory).state_dict())
 
@@ -41,14 +54,9 @@ def same(one, other, parts):
     return [torch.equal(one[name], other[name]) for name in one if part_of(name) in parts]
 
 
-def stop_after(step):
-    count = iter(range(1, 10_000))
-    return lambda: next(count) >= step
-
-
 def test_every_parameter_belongs_to_a_part_and_a_layer_norm_to_what_reads_through_it():
     model = Trainer(run_config("tiny", {"d_model": 24, "layers": 2})).model
-    names = {part: [] for part in PARTS}
+    names = {part: [] for part in MODEL_PARTS}
     for name, _ in model.named_parameters():
         names[part_of(name)].append(name)
     assert names["embeddings"] == ["embed.W_E", "pos_embed.W_pos"]
@@ -57,7 +65,7 @@ def test_every_parameter_belongs_to_a_part_and_a_layer_norm_to_what_reads_throug
     assert set(names["readout"]) == {"ln_final.w", "ln_final.b", "unembed.W_U", "unembed.b_U"}
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", MODEL_PARTS)
 def test_a_part_trained_alone_moves_and_nothing_else_does(tmp_path, base, part):
     train(started_config(base, {"freeze": all_but(part)}), tmp_path, start_from=base)
     before, after = weights(base), weights(tmp_path)
@@ -92,12 +100,12 @@ def test_a_renewed_part_is_drawn_by_the_new_seed_and_all_else_is_taken_over(base
 
 @pytest.mark.parametrize("stop", [1, 5])
 @pytest.mark.parametrize("part", ["mlp", "attention"])
-def test_it_goes_on_bit_for_bit_without_the_run_it_started_from(tmp_path, base, part, stop):
+def test_it_continues_bit_for_bit_without_the_run_it_started_from(tmp_path, base, part, stop):
     gone = shutil.copytree(base, tmp_path / "gone")
     config = started_config(gone, {"renew": (part,), "freeze": all_but(part), "seed": 1})
     train(config, tmp_path / "whole", start_from=base)
     with pytest.raises(Stopped):
-        train(config, tmp_path / "parts", start_from=gone, should_stop=stop_after(stop))
+        train(config, tmp_path / "parts", start_from=gone, progress=Watched(stop_after=stop))
     shutil.rmtree(gone)
     train(config, tmp_path / "parts")
     for name in ("model.safetensors", "metrics.jsonl"):
@@ -115,7 +123,7 @@ def test_a_run_killed_before_its_first_step_has_the_weights_it_starts_from(
             train(config, tmp_path / "cut", start_from=base)
     train(config, tmp_path / "cut")
     train(config, tmp_path / "whole", start_from=base)
-    assert all(same(weights(tmp_path / "cut"), weights(tmp_path / "whole"), PARTS))
+    assert all(same(weights(tmp_path / "cut"), weights(tmp_path / "whole"), MODEL_PARTS))
 
 
 def test_a_run_killed_before_it_had_the_weights_says_where_they_come_from(
@@ -126,7 +134,7 @@ def test_a_run_killed_before_it_had_the_weights_says_where_they_come_from(
         patched.setattr("carryscope.training.loop.starting_weights", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train(config, tmp_path, start_from=base)
-    with pytest.raises(CallError, match="starts from the weights of 'base'. Say where they are"):
+    with pytest.raises(CallError, match="starts from the weights of 'base'. Name that run"):
         train(config, tmp_path)
     assert train(config, tmp_path, start_from=base).steps == 8
 
@@ -143,7 +151,7 @@ def test_other_weights_than_those_of_the_config_are_refused(tmp_path, base):
 
 def test_the_config_and_the_card_say_what_it_started_from(tmp_path, base):
     train(started_config(base, MLP_ALONE), tmp_path, start_from=base)
-    config = Run(tmp_path).config
+    config = config_of(tmp_path)
     assert config.source == "base"
     assert config.training.start_weights == weights_hash(load_model(base))
     assert (config.training.renew, config.training.freeze) == (("mlp",), all_but("mlp"))
@@ -161,12 +169,12 @@ def test_a_start_from_a_started_run_forgets_what_that_one_renewed_and_froze(tmp_
 
 def test_another_preset_gives_the_recipe_and_the_run_the_model(base):
     config = started_config(base, {"steps": 3}, "paper-5")
-    assert config.model == Run(base).config.model
+    assert config.model == config_of(base).model
     assert config.training.learning_rate == TrainingConfig().learning_rate
 
 
 def test_the_shipped_run_reads_as_before():
-    found = Run(SHIPPED).config.training
+    found = config_of(SHIPPED).training
     assert (found.start_weights, found.renew, found.freeze) == ("", (), ())
     assert found == preset("fast-5").training
 
@@ -176,7 +184,7 @@ def test_the_shipped_run_reads_as_before():
     [
         ({"renew": ("mlp",)}, "renew must be empty without --start-from RUN"),
         ({"freeze": ("nose",)}, "freeze must be among embeddings, attention, mlp, readout"),
-        ({"freeze": PARTS}, "freeze must leave a part of the model to train"),
+        ({"freeze": MODEL_PARTS}, "freeze must leave a part of the model to train"),
         ({"freeze": all_but("mlp"), "d_mlp": 0}, "freeze must leave a part of the model"),
     ],
 )
@@ -186,7 +194,7 @@ def test_what_cannot_be_is_refused(preset_fields, message):
 
 
 def test_a_started_run_keeps_its_model(base):
-    with pytest.raises(CallError, match="has its model: change only the recipe"):
+    with pytest.raises(CallError, match="keeps its model. Change only the recipe"):
         started_config(base, {"d_model": 16})
 
 
@@ -195,12 +203,12 @@ def test_an_imported_model_needs_a_recipe(tmp_path, base):
     path = tmp_path / "imported" / "config.json"
     config = msgspec.json.decode(path.read_bytes(), type=RunConfig)
     path.write_bytes(msgspec.json.encode(msgspec.structs.replace(config, training=None)))
-    with pytest.raises(CallError, match="was imported, without a recipe. Name one: --preset"):
+    with pytest.raises(CallError, match="was imported and has no recipe. Name one: --preset"):
         started_config(tmp_path / "imported", {})
     assert started_config(tmp_path / "imported", {}, "tiny").training.steps == 800
 
 
-def test_the_command_starts_from_a_run_and_goes_on_when_typed_again(capsys, tmp_path, base):
+def test_the_command_starts_from_a_run_and_continues_when_typed_again(capsys, tmp_path, base):
     where = str(tmp_path / "new")
     renewed = ["--renew", "mlp", "--freeze", "embeddings", "attention", "readout"]
     command = ["train", "--start-from", str(base), *renewed, "--out", where, "--json"]

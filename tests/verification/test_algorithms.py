@@ -158,11 +158,11 @@ def write(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("place", "text", "message"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_algorithm_is_told_in_one_line(write, place, text, message):
+def test_a_broken_algorithm_is_refused_in_one_line(write, place, text, message):
     write(text)
-    with pytest.raises(CallError, match=message) as told:
+    with pytest.raises(CallError, match=message) as error:
         load_algorithm(place, 5)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_broken_algorithm_is_told_in_one_line(write, place, text, message):
         ({"reads": np.ones((5, 5), dtype=bool)}, r"shape \(6, 5\), by digit and column"),
     ],
 )
-def test_an_algorithm_whose_parts_do_not_fit_is_told_in_one_line(change, message):
+def test_an_algorithm_whose_parts_do_not_fit_is_refused_in_one_line(change, message):
     with pytest.raises(CallError, match=message):
         own_algorithm(replace(exact(5), **change), 5)
 

@@ -1,6 +1,8 @@
 """Faithfulness on models that are an algorithm, on one that is none, and on the shipped one."""
 
+import re
 import time
+from contextlib import contextmanager
 
 import msgspec
 import numpy as np
@@ -10,18 +12,19 @@ from built_adder import built_adder
 
 import carryscope
 from carryscope.core.errors import CallError
+from carryscope.core.progress import Stopped
+from carryscope.core.storage import read_json
 from carryscope.dissection.dissect import dissect
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.task.columns import Columns
+from carryscope.verification import faithfulness, scrubbing, stratified
 from carryscope.verification.agreement import answer_digits
 from carryscope.verification.algorithms import ALGORITHM_1, AS_DISSECTED, EXACT, WRONG
 from carryscope.verification.faithfulness import (
-    FAITHFULNESS_FILE,
     FaithfulnessFinding,
     faithful,
-    read_faithfulness,
-    write_faithfulness,
+    same_algorithms,
 )
 from carryscope.verification.stratified import Sample
 from carryscope.verification.table import learned_table
@@ -47,27 +50,36 @@ def scrubbed(found, name):
     return next(one for one in found.inside if one.name == name)
 
 
+@contextmanager
+def sample_sizes(floor, shared, pool, bases):
+    """Smaller samples than those of the package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stratified, "FLOOR", floor)
+        patch.setattr(stratified, "SHARED", shared)
+        for module in (scrubbing, faithfulness):
+            patch.setattr(module, "POOL", pool)
+        patch.setattr(scrubbing, "BASES", bases)
+        yield
+
+
 @pytest.fixture
-def few_questions(monkeypatch):
-    """Smaller samples: these tests ask whether it works, not what it finds."""
-    for name, value in {
-        "stratified.FLOOR": 10,
-        "stratified.SHARED": 1000,
-        "scrubbing.POOL": 400,
-        "scrubbing.BASES": 100,
-    }.items():
-        monkeypatch.setattr(f"carryscope.verification.{name}", value)
+def few_questions():
+    """These tests check whether it works, not what it finds."""
+    with sample_sizes(10, 1000, 400, 100):
+        yield
 
 
 @pytest.fixture(scope="module")
 def adders():
-    return {reach: found_in(built_adder(reach=reach)) for reach in NAMES}
+    with sample_sizes(10, 8000, 2000, 300):
+        return {reach: found_in(built_adder(reach=reach)) for reach in NAMES}
 
 
 @pytest.fixture(scope="module")
 def untrained():
     model = initialise(Transformer(ModelConfig(d_model=48)), torch.Generator().manual_seed(1))
-    return faithful(model)
+    with sample_sizes(10, 4000, 1000, 200):
+        return faithful(model)
 
 
 @pytest.mark.parametrize("reach", NAMES)
@@ -99,7 +111,7 @@ def test_probabilities_are_over_all_questions_not_over_the_sample(adders):
     assert fails[3].model_wrong.estimate == pytest.approx(0.0009, abs=1e-12)
 
 
-def test_exact_addition_parts_from_algorithm_1_where_a_carrying_cascade_is_deep(adders):
+def test_exact_addition_differs_from_algorithm_1_where_a_carrying_cascade_is_deep(adders):
     exact = adders[2].agreement.of(EXACT)
     for case in exact.by_depth:
         deep = float(case.depth >= 2 and case.carrying)
@@ -127,7 +139,7 @@ def test_scrubbing_by_the_right_algorithm_leaves_every_answer_and_by_a_wrong_one
     right, wrong = scrubbed(adders[reach], NAMES[reach]), scrubbed(adders[reach], WRONG)
     for way in ("tokens", "joint", "heads"):
         kept = getattr(right, way).overall
-        assert kept.count == kept.of >= 4000
+        assert kept.count == kept.of >= 1500
         assert getattr(wrong, way).overall.high < 0.3
     for shorter in range(1, reach):
         assert scrubbed(adders[reach], NAMES[shorter]).joint.overall.high < 0.98
@@ -156,10 +168,12 @@ def test_the_table_shows_where_a_model_differs_from_algorithm_1(adders):
     assert all((entry.state, entry.carry) == ("P", False) for entry in impure)
 
 
-def test_the_verdict_says_whether_errors_can_be_foreseen(adders):
+def test_the_verdict_says_whether_errors_are_predicted(adders):
     verdict = adders[2].verdict
-    assert verdict.startswith("Algorithm 1 tells what this model says, errors included")
-    assert "1.35 (1.34 to 1.36) percentage points more than the runner-up, exact" in verdict
+    assert verdict.startswith("Algorithm 1 predicts this model's answers, errors included")
+    assert re.search(
+        r" 1.35 \([\d.]+ to [\d.]+\) percentage points more than the .* exact", verdict
+    )
     assert "In all 226 keys" in verdict
     assert "\n" not in verdict
 
@@ -187,7 +201,7 @@ def test_nothing_agrees_with_an_untrained_model(untrained):
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_any_model_can_be_held_against_the_algorithms(shape, random_model, few_questions):
+def test_any_model_can_be_compared_with_the_algorithms(shape, random_model, few_questions):
     found = faithful(random_model(**shape))
     assert msgspec.json.decode(msgspec.json.encode(found), type=FaithfulnessFinding) == found
 
@@ -198,7 +212,7 @@ def test_one_seed_gives_the_same_bytes_and_another_other_ones(few_questions):
     assert first == again != other
 
 
-def test_an_algorithm_of_ones_own_is_judged_beside_the_others(few_questions):
+def test_an_algorithm_of_ones_own_is_compared_with_the_others(few_questions):
     def mine(columns):
         return np.pad(columns.base_add, ((0, 0), (0, 1)))
 
@@ -206,14 +220,31 @@ def test_an_algorithm_of_ones_own_is_judged_beside_the_others(few_questions):
     assert [one.name for one in found.agreement.algorithms][-2:] == ["mine", WRONG]
     assert found.agreement.of("mine").answer.agreement.high < 0.5
     assert scrubbed(found, "mine").joint.overall.high < 1
+    assert not same_algorithms(found, None)
 
 
-def test_findings_are_left_in_the_run_and_read_back(tmp_path, adders):
-    with pytest.raises(CallError, match="Run: carryscope faithful"):
-        read_faithfulness(tmp_path)
-    path = write_faithfulness(adders[2], tmp_path)
-    assert path == tmp_path / FAITHFULNESS_FILE
-    assert read_faithfulness(tmp_path) == adders[2]
+def test_a_finding_is_current_while_the_same_algorithms_would_be_compared(adders):
+    *_, dissection = dissect(built_adder(), parts=["attention", "first_digits"])
+    assert same_algorithms(adders[2], dissection)
+    assert not same_algorithms(adders[2], None), "without a dissection there is one fewer"
+
+
+def test_progress_hears_of_every_algorithm_and_may_stop_the_work(few_questions):
+    steps = []
+
+    @contextmanager
+    def progress(name, total=None, unit=""):
+        def advance(amount=1, note=""):
+            steps.append(note)
+            if len(steps) == total + 1:
+                raise Stopped("enough")
+
+        yield advance
+
+    found = faithful(built_adder(1), progress=progress)
+    assert steps == ["", *(one.name for one in found.agreement.algorithms)]
+    with pytest.raises(Stopped):
+        faithful(built_adder(1), progress=progress)
 
 
 def test_a_dissection_of_other_weights_is_refused():
@@ -237,7 +268,21 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(few_questions, gene
 
 @pytest.fixture(scope="module")
 def shipped():
-    return carryscope.load().faithfulness()
+    path = carryscope.load().directory / "findings" / "faithfulness.json"
+    return read_json(path, FaithfulnessFinding)
+
+
+def assert_alike(found, kept):
+    """The same values, numbers within rounding, prose aside."""
+    if isinstance(found, dict):
+        assert found.keys() == kept.keys()
+        for key in found.keys() - {"about"}:
+            assert_alike(found[key], kept[key])
+    elif isinstance(found, list):
+        for one, other in zip(found, kept, strict=True):
+            assert_alike(one, other)
+    else:
+        assert found == (pytest.approx(kept, rel=1e-9) if isinstance(found, float) else kept)
 
 
 @pytest.mark.slow
@@ -247,7 +292,8 @@ def test_the_shipped_model_is_judged_in_half_a_minute_as_its_findings_say(shippe
     began = time.process_time()
     found = faithful(model, dissection=dissection)
     assert time.process_time() - began < 30
-    assert found.agreement == shipped.agreement
+    kept = msgspec.to_builtins(shipped.agreement)
+    assert_alike(msgspec.to_builtins(found.agreement), kept)
 
 
 def test_the_shipped_model_mostly_adds_but_no_algorithm_foresees_all_its_errors(shipped):
@@ -259,7 +305,6 @@ def test_the_shipped_model_mostly_adds_but_no_algorithm_foresees_all_its_errors(
     ), "what the dissection found is nearer than what the paper states"
     assert agreement.best_on_errors == AS_DISSECTED
     assert 0.4 < agreement.of(AS_DISSECTED).answer.also_wrong.estimate < 0.8
-    assert "not where it fails" in shipped.verdict
 
 
 def test_inside_the_shipped_model_the_claims_hold_but_for_deep_cascades(shipped):

@@ -1,5 +1,5 @@
 """The certificate: proved accuracy over every question. See docs/certificate.md.
 
-trees -> boxes -> features -> row_tables -> intervals -> margins -> exploring
-      -> proof -> counting -> workers -> certify -> checking
+trees -> boxes -> features -> row_tables -> intervals -> functionals -> margins
+      -> proof -> subject -> exploring -> counting -> finding -> certify -> checking
 """

@@ -1,10 +1,10 @@
 """Boxes of questions, and what one row has to answer in each of them.
 
 In: a row and the trees of its columns. Out: `RowSpace`. A box is one set of digit pairs per
-column, written as node numbers of the trees, units first; it holds every question whose
-columns lie in those sets, so its size is a product of set sizes. The token a row reads last
-(the *query*), the tokens of the answer before it and the digit it must write (the *target*)
-are functions of the question; here they become functions of the box:
+column, written as node numbers of the trees, units first. It holds every question whose columns
+lie in those sets, so its size is a product of set sizes. The token that a row reads last (the
+*query*), the answer tokens before it and the digit it must write (the *target*) follow from the
+question, and as far as possible from the box:
 
     column      4    3      2  1    0         all kill in column 3, sum 12 in column 2:
     sums        any  0..8  12  any  any       A3's row reads an A4 that depends on column 4,
@@ -18,21 +18,25 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
-from carryscope.certificate.trees import PAIRS, SUMS, ColumnTree
-from carryscope.task.operation import Array
+from carryscope.certificate.trees import RAW, STATES, ColumnTree
+from carryscope.task.operation import ADD, BASE, PAIRS, Array, State
+from carryscope.task.questions import Questions
 from carryscope.task.tokens import Format
 
 UNKNOWN = -1
 """In place of a token that is not the same for all questions of a box, or of no column."""
 
+SIGN = "+"
+"""The sign of every answer."""
+
 NO_CARRY, CARRY = 1, 2
 """Bits of a set of carries."""
 
 COLUMNS_IN_A_WORD = 9
-"""100^9 questions can be counted in 64 bits. The columns beyond have a word of their own, and only
-the products of words are taken in Python's whole numbers, which are slow."""
+"""100^9 questions can be counted in 64 bits. Further columns have words of their own; only the
+products of words are taken in Python's whole numbers, which are slow."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,20 @@ class Row:
         return digit if digit <= self.layout.digits else None
 
     @property
+    def query_symbol(self) -> int:
+        """The token it reads last where that is no digit: "=" or the sign."""
+        return self.layout.symbols.index(SIGN if self.index else "=")
+
+    @property
     def fixed(self) -> list[tuple[int, int]]:
         """The (position, token) that are the same in every question."""
-        plus, equals = self.layout.symbols.index("+"), self.layout.symbols.index("=")
-        fixed = [(self.layout.digits, plus), (self.layout.first_row, equals)]
-        signed = self.layout.signs and self.index
-        return [*fixed, (self.layout.first_row + 1, plus)] if signed else fixed
+        symbols, equals = self.layout.symbols, self.layout.first_row
+        fixed = [
+            (self.layout.digits, symbols.index(ADD.symbol)),
+            (equals, symbols.index("=")),
+            (equals + 1, symbols.index(SIGN)),
+        ]
+        return fixed if self.layout.signs and self.index else fixed[:2]
 
     @property
     def earlier(self) -> list[tuple[int, int]]:
@@ -86,31 +98,36 @@ class Row:
 
 
 class NodeFacts:
-    """What can be said of the sums in each node of a tree."""
+    """What each node of a tree says about the raw value, the state and the carry of a column."""
 
     def __init__(self, tree: ColumnTree) -> None:
-        has = np.array([[np.any(SUMS[row] == s) for s in range(19)] for row in tree.members])
-        self.one_sum = has.sum(1) == 1
-        self.one_residue = (has[:, :10] | np.pad(has[:, 10:], ((0, 0), (0, 1)))).sum(1) == 1
-        """Whether all sums have the same last digit."""
-        self.state = np.where(has[:, 9], 1, np.where(has[:, 10:].any(1), 2, 0))
-        self.one_state = has[:, :9].any(1).astype(int) + has[:, 9] + has[:, 10:].any(1) == 1
-        self.carries = np.stack([_carries_out(has, arriving) for arriving in (0, 1)])
+        held = tree.members
+        self.one_raw = _is_single(_values(held, RAW - RAW.min()))
+        """Whether all pairs have the same raw value."""
+        self.one_residue = _is_single(_values(held, ADD.digit_of(RAW)))
+        """Whether all raw values have the same last digit."""
+        self.one_state = _is_single(_values(held, STATES))
+        self.state = STATES[held.argmax(1)]
+        """The state of the first pair: of all of them, if there is one state only."""
+        self.carries = np.stack([_values(held, carry) for carry in _CARRIES_OUT])
         """The set of carries that leave, if no carry arrives, and if one does."""
-        self.digits = np.stack([_digits(has, arriving) for arriving in (0, 1)])
+        self.digits = np.stack([_values(held, ADD.digit_of(RAW, carry)) for carry in (0, 1)])
         """The set of answer digits as bits, if no carry arrives, and if one does."""
 
 
-def _carries_out(has: Array, arriving: int) -> Array:
-    below, above = has[:, : 10 - arriving].any(1), has[:, 10 - arriving :].any(1)
-    return np.where(below, NO_CARRY, 0) | np.where(above, CARRY, 0)
+_CARRIES_OUT = (STATES == State.GENERATE, STATES >= State.PROPAGATE)
+"""Whether a carry leaves each pair, if no carry arrives, and if one does."""
 
 
-def _digits(has: Array, arriving: int) -> Array:
-    found = np.zeros(len(has), dtype=np.int64)
-    for s in range(19):
-        found |= has[:, s] * (1 << (s + arriving) % 10)
-    return found
+def _values(held: Bool[Array, "node pair"], value: Array) -> Int[Array, " node"]:
+    """The set of values that the pairs of each node have, as bits."""
+    bits = np.left_shift(1, value.astype(np.int64))
+    return np.asarray(np.bitwise_or.reduce(np.where(held, bits, 0), axis=1))
+
+
+def _is_single(sets: Int[Array, " node"]) -> Bool[Array, " node"]:
+    """Whether each set of bits has one member."""
+    return np.asarray(sets & (sets - 1) == 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,28 +183,27 @@ class RowSpace:
     def targets(self, digits: Int[Array, "box digit"]) -> Int[Array, " box"]:
         """The token the row must write in each box, where it is the same throughout."""
         if self.row.digit is None:
-            return np.full(len(digits), self.row.layout.symbols.index("+"))
+            return np.full(len(digits), self.row.layout.symbols.index(SIGN))
         return _only(digits[:, self.row.digit])
 
     def queries(self, digits: Int[Array, "box digit"]) -> Int[Array, " box"]:
         """The token the row reads last in each box, where it is the same throughout."""
         if self.row.query_digit is None:
-            own = "+" if self.row.index else "="
-            return np.full(len(digits), self.row.layout.symbols.index(own))
+            return np.full(len(digits), self.row.query_symbol)
         return _only(digits[:, self.row.query_digit])
 
     def column_to_settle(self, boxes: Int[Array, "box column"]) -> Int[Array, " box"]:
         """The column to split so that target and query become certain, if they are not.
 
-        First the row's own column and the query's, by their sums; then from the own column
-        downwards, where the state of a column leaves open which carry it hands up.
+        First the row's own column and the query's, by their raw values. Then from the own column
+        downwards, where the states of a column leave open which carry leaves it.
         """
         chosen = np.full(len(boxes), UNKNOWN)
         if self.row.digit is None:
             return chosen
         own, query = self.row.digit, self.row.query_digit
         if own < self.columns:
-            chosen = np.where(self.facts[own].one_sum[boxes[:, own]], chosen, own)
+            chosen = np.where(self.facts[own].one_raw[boxes[:, own]], chosen, own)
         if query is not None and query < self.columns:
             settled = self.facts[query].one_residue[boxes[:, query]]
             chosen = np.where((chosen == UNKNOWN) & ~settled, query, chosen)
@@ -196,7 +212,7 @@ class RowSpace:
             facts, nodes = self.facts[c], boxes[:, c]
             mixed = ~facts.one_state[nodes]
             chosen = np.where((chosen == UNKNOWN) & passed_on & mixed, c, chosen)
-            passed_on &= (facts.state[nodes] == 1) & ~mixed
+            passed_on &= (facts.state[nodes] == State.PROPAGATE) & ~mixed
         return chosen
 
     def parts(
@@ -232,10 +248,20 @@ def _either(carries: Array, without: Array, with_carry: Array) -> Array:
     return np.where(carries & NO_CARRY, without, 0) | np.where(carries & CARRY, with_carry, 0)
 
 
-_ONLY = np.full(1 << 10, UNKNOWN)
-_ONLY[1 << np.arange(10)] = np.arange(10)
+_ONLY = np.full(1 << BASE, UNKNOWN)
+_ONLY[1 << np.arange(BASE)] = np.arange(BASE)
 
 
 def _only(sets: Int[Array, " box"]) -> Int[Array, " box"]:
     """The member of each set of digits that has just one."""
     return _ONLY[sets]
+
+
+def questions_of_pairs(pairs: Int[Array, "batch column"]) -> Questions:
+    """The questions with these digit pairs, units first."""
+    return Questions(pairs // BASE, pairs % BASE)
+
+
+def pairs_of_questions(questions: Questions) -> Int[Array, "batch column"]:
+    """The number of the digit pair in each column."""
+    return np.asarray(BASE * questions.first.astype(np.int64) + questions.second)

@@ -32,21 +32,20 @@ from carryscope.certificate.boxes import (
     COLUMNS_IN_A_WORD,
     RowSpace,
     product_of_words,
+    questions_of_pairs,
 )
-from carryscope.certificate.exploring import OPEN, RIGHT, STUCK, WRONG
-from carryscope.certificate.proof import RowProof
-from carryscope.task.operation import Array
-from carryscope.task.questions import Questions
+from carryscope.certificate.proof import OPEN, RIGHT, STUCK, WRONG, RowProof
+from carryscope.task.operation import PAIRS, Array
 
 MOST_DIGITS_ONE_BY_ONE = 3
-"""A million questions are looked up in no time; a hundred million are not."""
+"""A million questions are looked up quickly, a hundred million are not."""
 
 MOST_PAIRS = 20_000_000
-"""Beyond so many pairs of boxes an overlap is not counted: taken for 0, or for all it can be."""
+"""Beyond so many pairs of boxes an overlap is not counted but taken for its worst case."""
 
 
 class Counts(NamedTuple):
-    """All questions, shared out."""
+    """How many questions there are, and how many are proved right and wrong."""
 
     questions: int
     right: int
@@ -65,7 +64,7 @@ def count_whole_questions(proofs: Sequence[RowProof], *, overlaps: bool = True) 
     columns = proofs[0].space.columns
     if overlaps and columns <= MOST_DIGITS_ONE_BY_ONE:
         return _one_by_one(proofs, columns)
-    questions = 100**columns
+    questions = PAIRS**columns
     bad = [proof.count(WRONG, OPEN, STUCK) for proof in proofs]
     wrong = [proof.count(WRONG) for proof in proofs]
     shared = 0
@@ -81,9 +80,8 @@ def count_whole_questions(proofs: Sequence[RowProof], *, overlaps: bool = True) 
 
 def _one_by_one(proofs: Sequence[RowProof], columns: int) -> Counts:
     """What the proofs say about every single question."""
-    pairs = np.indices((100,) * columns).reshape(columns, -1).T
-    questions = Questions(pairs // 10, pairs % 10)
-    verdicts = np.stack([proof.about(questions) for proof in proofs])
+    pairs = np.indices((PAIRS,) * columns).reshape(columns, -1).T
+    verdicts = np.stack([proof.about(questions_of_pairs(pairs)) for proof in proofs])
     right, wrong = (verdicts == RIGHT).all(0), (verdicts == WRONG).any(0)
     return Counts(len(pairs), int(right.sum()), int(wrong.sum()))
 

@@ -1,35 +1,37 @@
-"""The certificate as a record: what is proved, and the log by which it can be checked.
+"""The certificate as a record: what is proved, in numbers and words, and the log to check it by.
 
-In: the proofs of all rows. Out: `Certificate`. Numbers of questions are written in decimal,
-because 10^20 is no number to every reader of JSON.
+In: the proofs of all rows. Out: `Certificate`. Numbers of questions are decimal text, because not
+every reader of JSON can hold 10^20.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Sequence
+from math import prod
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.certificate.boxes import RowSpace
-from carryscope.certificate.exploring import OPEN, STUCK, WRONG
-from carryscope.certificate.proof import RowLog, RowProof
-from carryscope.core.storage import read_json
+from carryscope.certificate.boxes import RowSpace, questions_of_pairs
+from carryscope.certificate.counting import Counts
+from carryscope.certificate.proof import OPEN, STUCK, WRONG, RowLog, RowProof
+from carryscope.core.evidence import Finding
+from carryscope.core.words import counted_share, listed
 from carryscope.model.config import ModelConfig
-from carryscope.task.operation import Array, State
-
-CERTIFICATE_FILE = Path("findings") / "certificate.json"
+from carryscope.task.operation import ADD, PAIRS, Array, State
 
 LOG_VERSION = 1
 """Version of the log of boxes. Another one is refused, never guessed at."""
 
+RUNNING = "still running"
+"""In place of the reason why the search ended, in a checkpoint."""
+
 ANY = "*"
 """A column of a family that holds several states."""
 
-_WORDS = {"K": "sums to 8 or less", "P": "sums to 9", "G": "sums to 10 or more"}
-
+_OF_LETTER = {state.letter: state for state in State}
 
 Count = Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
 """A number of questions, in decimal."""
@@ -59,7 +61,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """One of them."""
 
 
-class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+class Certificate(Finding, frozen=True, kw_only=True):
     """Proved bounds on a model's accuracy over every question."""
 
     package_version: str
@@ -73,17 +75,17 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     undecided: Count
     per_digit: list[DigitProof]
     demanded_margin: float
-    """In logits: so far ahead of every other token a right one is proved to be."""
+    """In logits: how far a proved token is ahead of every other one, at least."""
     until: float
-    """The search was to stop when this share of questions was decided."""
+    """The share of decided questions at which the search was to stop."""
     ended: str
     """Why it stopped: `decided`, `time`, `asked to`, or `still running`."""
     seconds: float
-    """Time spent, by all sessions together."""
+    """Time spent in all sessions."""
     boxes: int
-    """Boxes bounded, by all sessions together."""
+    """Boxes bounded in all sessions."""
     spot_checks: int
-    """Questions drawn from decided boxes that the model was asked; all answers were as proved."""
+    """Questions from decided boxes that the model answered; all answers were as proved."""
     undecided_families: list[Family]
     wrong_families: list[Family]
     statement: str
@@ -94,10 +96,21 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
         """The share of questions that is decided."""
         return 1 - int(self.undecided) / int(self.questions)
 
+    @property
+    def can_be_continued(self) -> bool:
+        """Whether its log is one that this version reads."""
+        return self.log_version == LOG_VERSION
 
-def read_certificate(directory: Path) -> Certificate:
-    """The certificate of a run."""
-    return read_json(directory / CERTIFICATE_FILE, Certificate)
+    def is_enough(self, until: float) -> bool:
+        """Whether no search is needed to have this share decided, or all that can be."""
+        everything = self.ended == "decided" and self.until >= until
+        return self.ended != RUNNING and (self.decided >= until or everything)
+
+    def without_log(self) -> dict[str, Any]:
+        """The certificate for a reader: all but the log of boxes."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        del fields["log"]
+        return fields
 
 
 def digit_proof(proof: RowProof) -> DigitProof:
@@ -105,7 +118,7 @@ def digit_proof(proof: RowProof) -> DigitProof:
     wrong, undecided = proof.count(WRONG), proof.count(OPEN, STUCK)
     return DigitProof(
         digit=proof.space.row.name,
-        proved_right=str(100**proof.space.columns - wrong - undecided),
+        proved_right=str(PAIRS**proof.space.columns - wrong - undecided),
         proved_wrong=str(wrong),
         undecided=str(undecided),
         boxes=len(proof),
@@ -161,19 +174,53 @@ def _letters(kinds: Int[Array, " kind"], columns: int) -> list[str]:
 
 def example(space: RowSpace, box: Array) -> str:
     """The first question of a box, as text."""
-    pairs = [int(tree.members[node].argmax()) for tree, node in zip(space.trees, box, strict=True)]
-    first, second = (
-        int("".join(str(divmod(pair, 10)[side]) for pair in reversed(pairs))) for side in (0, 1)
-    )
-    return f"{first}+{second}"
+    pairs = [tree.members[node].argmax() for tree, node in zip(space.trees, box, strict=True)]
+    return questions_of_pairs(np.array([pairs])).texts()[0]
 
 
 def in_words(states: str) -> str:
     """A family in words: `column 2 sums to 9, column 1 sums to 10 or more`."""
     columns = range(len(states) - 1, -1, -1)
-    told = [
-        f"column {c} {_WORDS[letter]}"
+    words = [
+        f"column {c} {ADD.words.column[_OF_LETTER[letter]]}"
         for c, letter in zip(columns, states, strict=True)
         if letter != ANY
     ]
-    return ", ".join(told) or "any question"
+    return ", ".join(words) or "any question"
+
+
+def statement(counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Family]) -> str:
+    """What is proved about the model, in a few sentences. Shares are rounded to the safe side."""
+    questions = counts.questions
+    if counts.right == questions:
+        return f"The model is proved to answer all {questions:,} questions right."
+    undecided = counted_share(counts.undecided, questions, at_most=True)
+    parts = [
+        f"Of all {questions:,} questions, {counted_share(counts.right, questions)} are proved "
+        f"right, {counted_share(counts.wrong, questions)} are proved wrong and {undecided} are "
+        "undecided."
+    ]
+    if not counts.right and digits:
+        # A question is proved once all its digits are, so at first only digits are.
+        shares = [f"{d.digit} {counted_share(int(d.proved_right), questions)}" for d in digits]
+        parts.append(f"Proved right of single digits: {', '.join(shares)}.")
+    perfect = [d.digit for d in digits if d.undecided == d.proved_wrong == "0"]
+    if perfect:
+        verb = "is" if len(perfect) == 1 else "are"
+        parts.append(f"{listed(perfect)} {verb} proved right wherever the digits before are right.")
+    if wrong:
+        parts.append(_largest_failure(max(wrong, key=lambda family: int(family.questions))))
+    return " ".join(parts)
+
+
+def _largest_failure(family: Family) -> str:
+    pairs = [
+        PAIRS if letter == ANY else ADD.pairs_per_state[_OF_LETTER[letter]]
+        for letter in family.states
+    ]
+    where = "" if set(family.states) == {ANY} else f" where {family.words}"
+    return (
+        f"The largest proved failure: {family.digit} or a digit before it is wrong in "
+        f"{int(family.questions):,} of the {prod(pairs):,} questions{where}, such as "
+        f"{family.example}."
+    )

@@ -22,14 +22,18 @@ from torch import Tensor
 from carryscope.certificate.functionals import Elements
 from carryscope.certificate.intervals import Ranges, roundings
 from carryscope.certificate.row_tables import RowTables
+from carryscope.task.operation import Array
 
 DEMANDED = 1e-3
 """The margin in logits that is demanded rather than 0: any evaluation of the model whose logits
 are off by less than half of it (float32 is, by far) gives the same answers."""
 
-
 GUARD = 1e-4
 """The search demands bounds above this, the check above 0: it may add up in another order."""
+
+CHUNK = 64
+"""Boxes, or pairs of tokens in them, bounded at once: their features stay near the processor's
+cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,65 +130,6 @@ class Margins:
     """How much of it is owed to rounding."""
 
 
-def least_margins(
-    tables: RowTables,
-    ranges: Ranges,
-    neurons: Neurons,
-    elements: Elements,
-    box: Int[Tensor, " pair"],
-    winner: Int[Tensor, " pair"],
-    loser: Int[Tensor, " pair"],
-) -> Margins:
-    """The least margin of the winner over the loser in each box."""
-    f = tables.features
-    a = neurons.to_tokens.index_select(0, winner) - neurons.to_tokens.index_select(0, loser)
-    against = a < 0
-    a_slope = torch.where(
-        against, neurons.slope_above.index_select(0, box), neurons.slope_below.index_select(0, box)
-    ).mul_(a)
-    direct = ranges.at[:, f.tokens] + f.out_bias_tokens
-    direct = direct[box, winner] - direct[box, loser]
-    sigma, tilt, curve = neurons.sigma[box], neurons.tilt[box], neurons.curve[box]
-    by_sigma = direct + a_slope @ f.beta[neurons.which]
-    g_radius = ranges.radius[:, f.tokens]
-    bent = (tilt + curve) * (g_radius[box, winner] + g_radius[box, loser])
-    lines = neurons.z.index_select(0, box).mul_(a_slope)
-    rises = neurons.rise_above.index_select(0, box).mul_(a).mul_(against)
-    least = (
-        lines.sum(1)
-        + rises.sum(1)
-        + sigma * direct
-        + curve * by_sigma.clamp(max=0)
-        - bent
-        + _offset(tables, neurons, box, winner, loser)
-    )
-    margin = neurons.logits[box, winner] - neurons.logits[box, loser]
-    relaxed = (margin - least).clamp(min=0)
-    functional = torch.cat(
-        [a_slope, _along(tables, ranges, box, winner, loser, by_sigma, sigma)], 1
-    )
-    written, lost = elements.least(functional, box)
-    reference = elements.at_reference.index_select(0, box).mul_(functional)
-    moved = written - reference.sum(1)
-    biases = f.sizes.out_bias_tokens[winner] + f.sizes.out_bias_tokens[loser]
-    biases = biases + direct.abs() + a_slope.abs() @ f.sizes.beta[neurons.which]
-    summed = neurons.active[box] + f.d_model + roundings(tables)
-    rounding = summed * (
-        reference.abs_().sum(1)
-        + lines.abs_().sum(1)
-        + rises.abs_().sum(1)
-        + (sigma + tilt + curve) * biases
-        + bent
-        + neurons.scale_most[box] * (2 * f.sizes.offset.max() + DEMANDED)
-    )
-    size = (functional.abs_() * elements.absolute.index_select(0, box)).sum(1)
-    rounding += (summed + 2 * roundings(tables)) * size
-    rounding += 32 * (neurons.mass[box, winner] + neurons.mass[box, loser])
-    share = ranges.moves[box] / ranges.move[box].clamp(min=1e-300)[:, None]
-    rounding *= f.unit
-    return Margins(least + moved - rounding, lost + relaxed[:, None] * share, rounding)
-
-
 def _lines(
     low: Float[Tensor, "box neuron"], high: Float[Tensor, "box neuron"]
 ) -> tuple[Float[Tensor, "box neuron"], Float[Tensor, "box neuron"], Float[Tensor, "box neuron"]]:
@@ -195,30 +140,110 @@ def _lines(
     return below, torch.where(unsure, chord, below), torch.where(unsure, -low * chord, 0.0)
 
 
-def _along(
-    tables: RowTables,
-    ranges: Ranges,
-    box: Int[Tensor, " pair"],
-    winner: Int[Tensor, " pair"],
-    loser: Int[Tensor, " pair"],
-    by_sigma: Float[Tensor, " pair"],
-    sigma: Float[Tensor, " pair"],
-) -> Float[Tensor, "pair coordinate"]:
-    """The part of the functional that acts on the stream, through sigma, and on the tokens."""
-    f, pairs = tables.features, torch.arange(len(box))
-    along = torch.zeros(len(box), f.d_model + f.config.vocabulary, dtype=f.dtype)
-    along[:, : f.d_model] = (by_sigma / (f.d_model * sigma))[:, None] * ranges.at[
-        :, f.stream
-    ].index_select(0, box)
-    along[pairs, f.d_model + winner] += sigma
-    along[pairs, f.d_model + loser] -= sigma
-    return along
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Some boxes of one row and query, ready to be bounded for any pair of tokens."""
 
+    tables: RowTables
+    target: Int[Tensor, " box"]
+    """The token that is right in each box."""
+    ranges: Ranges
+    neurons: Neurons
+    elements: Elements
 
-def _offset(
-    tables: RowTables, neurons: Neurons, box: Tensor, winner: Tensor, loser: Tensor
-) -> Tensor:
-    """The least of sigma sigma_f times the difference of the offsets, less what is demanded."""
-    difference = tables.features.offset[winner] - tables.features.offset[loser] - DEMANDED
-    scale = torch.where(difference > 0, neurons.scale_least[box], neurons.scale_most[box])
-    return difference * scale
+    @classmethod
+    def of(cls, tables: RowTables, boxes: Int[Array, "box column"]) -> Bounds:
+        """The bounds of boxes that have one target each."""
+        digits = tables.space.digits(boxes)
+        ranges = Ranges.of(tables, tables.sets(boxes, digits))
+        neurons = Neurons.of(tables, ranges)
+        elements = Elements(tables, ranges, neurons.which)
+        target = torch.from_numpy(tables.space.targets(digits))
+        return cls(tables, target, ranges, neurons, elements)
+
+    def least(
+        self, box: Int[Tensor, " pair"], winner: Int[Tensor, " pair"], loser: Int[Tensor, " pair"]
+    ) -> Float[Tensor, " pair"]:
+        """The least margin of the winner over the loser, for any number of pairs."""
+        found = torch.empty(len(box), dtype=self.tables.features.dtype)
+        for start in range(0, len(box), CHUNK):
+            at = slice(start, start + CHUNK)
+            found[at] = self.margins(box[at], winner[at], loser[at]).least
+        return found
+
+    def margins(
+        self, box: Int[Tensor, " pair"], winner: Int[Tensor, " pair"], loser: Int[Tensor, " pair"]
+    ) -> Margins:
+        """The least margin of the winner over the loser in each box, and what it is made of."""
+        tables, ranges, neurons, elements = self.tables, self.ranges, self.neurons, self.elements
+        f = tables.features
+        a = neurons.to_tokens.index_select(0, winner) - neurons.to_tokens.index_select(0, loser)
+        against = a < 0
+        a_slope = torch.where(
+            against,
+            neurons.slope_above.index_select(0, box),
+            neurons.slope_below.index_select(0, box),
+        ).mul_(a)
+        direct = ranges.at[:, f.tokens] + f.out_bias_tokens
+        direct = direct[box, winner] - direct[box, loser]
+        sigma, tilt, curve = neurons.sigma[box], neurons.tilt[box], neurons.curve[box]
+        by_sigma = direct + a_slope @ f.beta[neurons.which]
+        g_radius = ranges.radius[:, f.tokens]
+        bent = (tilt + curve) * (g_radius[box, winner] + g_radius[box, loser])
+        lines = neurons.z.index_select(0, box).mul_(a_slope)
+        rises = neurons.rise_above.index_select(0, box).mul_(a).mul_(against)
+        least = (
+            lines.sum(1)
+            + rises.sum(1)
+            + sigma * direct
+            + curve * by_sigma.clamp(max=0)
+            - bent
+            + self._offset(box, winner, loser)
+        )
+        margin = neurons.logits[box, winner] - neurons.logits[box, loser]
+        relaxed = (margin - least).clamp(min=0)
+        functional = torch.cat([a_slope, self._along(box, winner, loser, by_sigma, sigma)], 1)
+        written, lost = elements.least(functional, box)
+        reference = elements.at_reference.index_select(0, box).mul_(functional)
+        moved = written - reference.sum(1)
+        biases = f.sizes.out_bias_tokens[winner] + f.sizes.out_bias_tokens[loser]
+        biases = biases + direct.abs() + a_slope.abs() @ f.sizes.beta[neurons.which]
+        summed = neurons.active[box] + f.d_model + roundings(tables)
+        rounding = summed * (
+            reference.abs_().sum(1)
+            + lines.abs_().sum(1)
+            + rises.abs_().sum(1)
+            + (sigma + tilt + curve) * biases
+            + bent
+            + neurons.scale_most[box] * (2 * f.sizes.offset.max() + DEMANDED)
+        )
+        size = (functional.abs_() * elements.absolute.index_select(0, box)).sum(1)
+        rounding += (summed + 2 * roundings(tables)) * size
+        rounding += 32 * (neurons.mass[box, winner] + neurons.mass[box, loser])
+        share = ranges.moves[box] / ranges.move[box].clamp(min=1e-300)[:, None]
+        rounding *= f.unit
+        return Margins(least + moved - rounding, lost + relaxed[:, None] * share, rounding)
+
+    def _along(
+        self,
+        box: Int[Tensor, " pair"],
+        winner: Int[Tensor, " pair"],
+        loser: Int[Tensor, " pair"],
+        by_sigma: Float[Tensor, " pair"],
+        sigma: Float[Tensor, " pair"],
+    ) -> Float[Tensor, "pair coordinate"]:
+        """The part of the functional that acts on the stream, through sigma, and on the tokens."""
+        f, pairs = self.tables.features, torch.arange(len(box))
+        x = self.ranges.at[:, f.stream].index_select(0, box)
+        along = torch.zeros(len(box), f.d_model + f.config.vocabulary, dtype=f.dtype)
+        along[:, : f.d_model] = (by_sigma / (f.d_model * sigma))[:, None] * x
+        along[pairs, f.d_model + winner] += sigma
+        along[pairs, f.d_model + loser] -= sigma
+        return along
+
+    def _offset(self, box: Tensor, winner: Tensor, loser: Tensor) -> Tensor:
+        """The least of sigma sigma_f times the difference of the offsets, less the demand."""
+        offset, neurons = self.tables.features.offset, self.neurons
+        difference = offset[winner] - offset[loser] - DEMANDED
+        scale = torch.where(difference > 0, neurons.scale_least[box], neurons.scale_most[box])
+        return difference * scale

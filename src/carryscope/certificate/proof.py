@@ -15,17 +15,35 @@ import base64
 import binascii
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.certificate.boxes import UNKNOWN, RowSpace
-from carryscope.certificate.exploring import OPEN, Fragment
+from carryscope.certificate.boxes import UNKNOWN, RowSpace, pairs_of_questions
 from carryscope.certificate.trees import ColumnTree
 from carryscope.core.errors import CallError
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
+
+RIGHT, WRONG, OPEN, STUCK = -1, -2, -3, -4
+"""What can be said of a box that is not split: proved right or wrong, not looked at yet, or a
+single question that stays undecided. A column number means that the box is split there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fragment:
+    """A piece of the proof: trees of boxes below some roots, level by level, roots first.
+
+    The children of a level's split boxes, in order, are the next level; so verdicts alone,
+    with the roots and the trees of the columns, say which box each of them is about.
+    """
+
+    verdict: Int[Array, " box"]
+    beaten: Int[Array, " box"]
+    judged: int
+    """How many boxes were bounded."""
 
 
 class TreeLog(msgspec.Struct, frozen=True):
@@ -149,7 +167,7 @@ class RowProof:
 
     def about(self, questions: Questions) -> Int[Array, " batch"]:
         """What the proof says about each question: the verdict of the leaf that holds it."""
-        pairs = 10 * questions.first.astype(np.int64) + questions.second
+        pairs = pairs_of_questions(questions)
         at = np.zeros(len(pairs), dtype=np.int64)
         while (going := np.flatnonzero(self.verdict[at] >= 0)).size:
             box, column = at[going], self.verdict[at[going]]
@@ -159,20 +177,17 @@ class RowProof:
                 at[going[here]] = self._first_child[box[here]] + tree.part_of[node, pair]
         return np.asarray(self.verdict[at])
 
-    def families(self) -> Iterator[tuple[Int[Array, " child"], Int[Array, " child"]]]:
-        """Every box below the root with the box it is a part of: (parents, children)."""
-        for level in self.levels():
-            yield self._children(level)
-
     def levels(self) -> Iterator[Int[Array, " box"]]:
         """The numbers of all boxes, level by level; children in the order of their parents."""
         level = np.zeros(1, dtype=np.int64)
         while len(level):
             yield level
-            level = self._children(level)[1]
+            level = self.children(level)[1]
 
-    def _children(self, level: Int[Array, " box"]) -> tuple[Array, Array]:
-        """The parents and the children of all that is split in a level."""
+    def children(
+        self, level: Int[Array, " box"]
+    ) -> tuple[Int[Array, " child"], Int[Array, " child"]]:
+        """The parts of all that is split in a level: each one's parent, and itself."""
         parents = level[self.verdict[level] >= 0]
         counts = self.space.parts(self.boxes[parents], self.verdict[parents])
         first = np.repeat(self._first_child[parents] - np.cumsum(counts) + counts, counts)

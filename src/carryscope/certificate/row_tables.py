@@ -23,7 +23,7 @@ from carryscope.certificate.boxes import Row, RowSpace
 from carryscope.certificate.features import TINY, Features
 from carryscope.certificate.trees import LEVELS, ColumnTree, grow_tree
 from carryscope.core.errors import WorkError
-from carryscope.task.operation import Array
+from carryscope.task.operation import BASE, PAIRS, Array
 
 SAMPLED_QUERIES = (0, 3, 6, 9)
 """The query tokens by which trees are grown; which ones is a matter of speed only."""
@@ -51,8 +51,8 @@ class Attention:
     def of_pairs(self, row: Row, column: int) -> tuple[Tensor, Tensor]:
         """The weight of every digit pair of a column, and the part of its first digit in it."""
         first, second = row.positions_of(column)
-        own = self.weight[first, :10, None].expand(-1, 10, -1).flatten(0, 1)
-        weight = own + self.weight[second, None, :10].expand(10, -1, -1).flatten(0, 1)
+        own = self.weight[first, :BASE, None].expand(-1, BASE, -1).flatten(0, 1)
+        weight = own + self.weight[second, None, :BASE].expand(BASE, -1, -1).flatten(0, 1)
         return weight, (own / weight).to(self.dtype)
 
     def of_fixed(self, row: Row, query: int) -> tuple[list[int], list[int], Tensor]:
@@ -68,7 +68,7 @@ def pair_values(
     part: Float[Tensor, "pair head"],
 ) -> Float[Tensor, "*batch pair head some"]:
     """What a head makes of a column: the mean of its two digits, by their weights."""
-    part = part.view(10, 10, -1, 1)
+    part = part.view(BASE, BASE, -1, 1)
     one, other = first[..., :, None, :, :], second[..., None, :, :, :]
     return (other + part * (one - other)).flatten(-4, -3)
 
@@ -121,7 +121,7 @@ class Slot:
         return cls(
             weight=weight,
             part=part,
-            tokens=len(weight) if part is None else 10,
+            tokens=len(weight) if part is None else BASE,
             held=torch.from_numpy(np.stack(padded)),
             sizes=torch.tensor([len(held) for held in sets]),
             least=torch.stack([weight[held].amin(0) for held in sets]),
@@ -168,7 +168,7 @@ class RowTables:
             slots, stacked, sizes = [], [written[where, tokens]], []
             for c, tree in enumerate(space.trees):
                 slots.append(_column(features, attention, row, c, tree))
-                stacked += [written[p, :10] for p in row.positions_of(c)]
+                stacked += [written[p, :BASE] for p in row.positions_of(c)]
                 sizes.append(torch.stack(stacked[-2:]).abs().amax((0, 1)))
             for digit, position in row.earlier:
                 slots.append(_answer(features, attention, digit, position))
@@ -199,12 +199,19 @@ class RowTables:
         return torch.from_numpy(np.concatenate(numbers, axis=1).astype(np.int64))
 
 
+def _pairs(
+    features: Features, attention: Attention, row: Row, column: int
+) -> tuple[Float[Tensor, "pair head"], Float[Tensor, "pair head"], Float[Tensor, "pair head some"]]:
+    """For every digit pair of a column: its weight, its first digit's part in it, and v."""
+    weight, part = attention.of_pairs(row, column)
+    first, second = (features.written[p, :BASE] for p in row.positions_of(column))
+    return weight, part, pair_values(first, second, part)
+
+
 def _column(
     features: Features, attention: Attention, row: Row, column: int, tree: ColumnTree
 ) -> Slot:
-    weight, part = attention.of_pairs(row, column)
-    first, second = (features.written[p, :10] for p in row.positions_of(column))
-    values = pair_values(first, second, part)
+    weight, part, values = _pairs(features, attention, row, column)
     stretches = [slice(a, b) for a, b in zip(tree.start, tree.stop, strict=True)]
     sets, ordered = [tree.order[s] for s in stretches], values[tree.order]
     return Slot.of(features, weight, part, sets, [ordered[s] for s in stretches])
@@ -212,7 +219,7 @@ def _column(
 
 def _answer(features: Features, attention: Attention, digit: int, position: int) -> Slot:
     last = digit == features.config.digits
-    sets, values = (_CARRY_SETS, 2) if last else (_DIGIT_SETS, 10)
+    sets, values = (_CARRY_SETS, 2) if last else (_DIGIT_SETS, BASE)
     written = features.written[position, :values]
     weight = attention.weight[position, :values]
     return Slot.of(features, weight, None, sets, [written[held] for held in sets])
@@ -230,18 +237,18 @@ def _numbers(sets: Sequence[Array], size: int) -> Array:
 
 _CARRY_SETS = [np.array([0, 1]), np.array([0]), np.array([1])]
 _DIGIT_SETS = [
-    np.arange(10),
-    *(np.array([i]) for i in range(10)),
-    *(np.array([i, (i + 1) % 10]) for i in range(10)),
+    np.arange(BASE),
+    *(np.array([i]) for i in range(BASE)),
+    *(np.array([i, (i + 1) % BASE]) for i in range(BASE)),
 ]
 _NUMBER_OF_CARRIES = _numbers(_CARRY_SETS, 2)
-_NUMBER_OF_DIGITS = _numbers(_DIGIT_SETS, 10)
+_NUMBER_OF_DIGITS = _numbers(_DIGIT_SETS, BASE)
 
 
 def grow_space(features: Features, row: Row) -> RowSpace:
     """The trees by which a row is searched: pairs are alike if they move its neurons alike."""
     columns = range(row.layout.digits)
-    likeness = [np.zeros((100, 100)) for _ in columns]
+    likeness = [np.zeros((PAIRS, PAIRS)) for _ in columns]
     seen = slice(None, features.d_mlp) if features.d_mlp else features.tokens
     importance = features.to_tokens.norm(dim=0) if features.d_mlp else torch.ones(1)
     with torch.inference_mode():
@@ -258,7 +265,7 @@ def grow_space(features: Features, row: Row) -> RowSpace:
 def _queries(row: Row) -> Sequence[int]:
     """A few of the tokens a row may read last."""
     if row.query_digit is None:
-        return [row.layout.symbols.index("+" if row.index else "=")]
+        return [row.query_symbol]
     return (0, 1) if row.query_digit == row.layout.digits else SAMPLED_QUERIES
 
 
@@ -267,12 +274,8 @@ def _moves(
 ) -> list[Float[Tensor, "pair feature"]]:
     """How far each pair of each column moves the features, everything else being average."""
     where, tokens, fixed = attention.of_fixed(row, query)
-    weights, values = [], []
-    for c in range(row.layout.digits):
-        weight, part = attention.of_pairs(row, c)
-        weights.append(weight)
-        first, second = (features.written[p, :10] for p in row.positions_of(c))
-        values.append(pair_values(first, second, part))
+    columns = [_pairs(features, attention, row, c) for c in range(row.layout.digits)]
+    weights, values = [weight for weight, *_ in columns], [value for *_, value in columns]
     total = fixed.sum(0) + sum(weight.mean(0) for weight in weights)
     shares = [(weight / total).to(features.dtype)[..., None] for weight in weights]
     mean = ((fixed / total).to(features.dtype)[..., None] * features.written[where, tokens]).sum(0)

@@ -2,8 +2,8 @@
 
 In: which pairs a row treats alike. Out: a `ColumnTree`. A pair (D, D') is the number
 10 D + D', so 12345+67890 has the pair 50 in column 0. Every set of a tree is a stretch of one
-permutation of the hundred pairs, and the children of a set share its stretch out among them:
-that children are disjoint and make up their parent can be read off the numbers.
+permutation of the hundred pairs, and its children divide this stretch. So the numbers alone show
+that the children are disjoint and together make up their parent.
 """
 
 from __future__ import annotations
@@ -16,13 +16,18 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from carryscope.core.errors import CallError
-from carryscope.task.operation import Array
+from carryscope.task.operation import ADD, PAIRS, Array
 
-PAIRS = 100
-"""Digit pairs of a column."""
+RAW = ADD.raw.ravel().astype(np.int64)
+"""The raw value of each pair: its sum."""
 
-SUMS = np.add.outer(np.arange(10), np.arange(10)).ravel()
-"""The raw sum of each pair."""
+STATES = ADD.state.ravel().astype(np.int64)
+"""The `State` of each pair: it decides which carry leaves a column."""
+
+LEVELS = {"own": [STATES, RAW], "query": [ADD.digit_of(RAW), STATES], "other": [STATES]}
+"""By what a column is split first: a row's own column, the column of the answer digit it reads
+last, any other one. The raw value of the own column decides the digit and the carry that leaves.
+Of the query's column the last digit of the raw value is enough to know the query."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +42,11 @@ class ColumnTree:
 
     def __post_init__(self) -> None:
         if sorted(self.order.tolist()) != list(range(PAIRS)):
-            raise CallError("A column tree must order all hundred digit pairs.")
+            raise CallError(f"A column tree must order all {PAIRS} digit pairs.")
         if not 0 < len(self.start) == len(self.stop):
             raise CallError("Every set of a column tree must have a beginning and an end.")
         if (int(self.start[0]), int(self.stop[0])) != (0, PAIRS):
-            raise CallError("The first set of a column tree must hold all hundred digit pairs.")
+            raise CallError(f"The first set of a column tree must hold all {PAIRS} digit pairs.")
         for node, children in enumerate(self.children):
             held = [int(self.start[node]), *(int(self.stop[c]) for c in children)]
             begins = [int(self.start[c]) for c in children]
@@ -92,15 +97,6 @@ class ColumnTree:
         return (place >= self.start[:, None]) & (place < self.stop[:, None])
 
 
-STATES = (SUMS >= 9).astype(np.int64) + (SUMS >= 10)
-"""The `State` of each pair: it decides which carry a column hands on."""
-
-LEVELS = {"own": [STATES, SUMS], "query": [SUMS % 10, STATES], "other": [STATES]}
-"""By what a column is split first: a row's own column, the column of the answer digit it reads
-last, any other one. The sum of the own column decides the digit and the carry that leaves; of
-the query's column the last digit of the sum is enough to know the query."""
-
-
 def grow_tree(likeness: Float[Array, "pair pair"], levels: Sequence[Array]) -> ColumnTree:
     """A tree whose first levels are given, and whose small sets hold pairs treated alike.
 
@@ -125,7 +121,7 @@ def grow_tree(likeness: Float[Array, "pair pair"], levels: Sequence[Array]) -> C
 
 
 def _parts(pairs: Array, levels: Sequence[Array], likeness: Array) -> list[Array]:
-    """The parts of a set: by the next level that tells them apart, else two that are alike."""
+    """The parts of a set: by the next level that separates them, else two parts of like pairs."""
     if levels:
         labels = levels[0][pairs]
         if len(set(labels.tolist())) > 1:

@@ -1,112 +1,119 @@
-"""`carryscope ask`: one sum, and each digit of the model's answer."""
+"""`carryscope ask`: a sum and each digit of the model's answer, or many sums in a table."""
 
 from __future__ import annotations
 
+import csv
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
-from carryscope.cli.console import print_json, screen
-from carryscope.core.errors import CallError
+from carryscope.cli.console import opened, print_json, screen
+from carryscope.core.errors import CallError, command
+from carryscope.core.storage import read_bytes
+from carryscope.shipped import run_directory
 
 if TYPE_CHECKING:
-    from carryscope.dissection.asking import Digit, Look
-    from carryscope.model.transformer import Transformer
+    from carryscope.dissection.asking import Answer
 
-ANSWER_WIDTH, LOOK_WIDTH = 40, 13
-"""Characters that the table of digits takes, and each head beside it."""
-
-SIGNS = ("+", "=")
-"""Positions whose names could be read as something done to the others."""
+STANDARD_INPUT = "-"
+"""The word that stands for sums on standard input."""
 
 
-def ask(*words: Annotated[str, Parameter(allow_leading_hyphen=True)], json: bool = False) -> None:
+def ask(
+    *words: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    file: Path | None = None,
+    without: str | None = None,
+    csv: bool = False,
+    json: bool = False,
+) -> None:
     """Ask a model a sum and see each digit of its answer.
 
-    Call it as `carryscope ask [RUN] "445+555"`. It shows, for each digit of the answer: the
-    model's choice and its probability, the truth, the digit's task class (BA no carry
-    arrives, UC1 a carry arrives, US9 it arrives at a column that sums to 9), how many
-    columns of nines lie below it, and which tokens each head looks at. RUN defaults to the
-    model that comes with carryscope.
+    Call it as `carryscope ask [RUN] "445+555"`. For each digit of the answer it shows the
+    model's choice and its probability, the truth, the digit's task (BA no carry arrives, UC1 a
+    carry arrives, US9 it arrives at a column that sums to 9), how many columns of nines lie
+    below, and which tokens each head reads. Several sums are answered in one table; `-` reads
+    them from standard input, one on a line.
 
     Parameters
     ----------
     words
-        A run directory, if it is not the shipped model, and the sum.
+        A run directory or the name of a shipped model (default: fast-5), and one sum or more.
+    file
+        A file with one sum on each line.
+    without
+        Parts of the model to take away, with commas: H1, MLP.
+    csv
+        Print question, answer, truth and whether it is right, as CSV.
     json
-        Print the answer as JSON.
+        Print the answers as JSON.
     """
-    from carryscope.dissection.asking import answer
-    from carryscope.stages import SHIPPED, Run
-
-    _check_words(words)
-    run = Run(Path(words[0]) if len(words) == 2 else SHIPPED)
-    model = run.model()
-    if json:
-        print_json(answer(model, words[-1]))
+    run, sums = _split(words, file)
+    given = _answers(run_directory(run), sums, without)
+    if csv:
+        _print_csv(given)
+    elif json:
+        print_json(given[0] if len(given) == 1 and not file else given)
     else:
-        show_answer(model, words[-1])
+        _show(given)
 
 
-def _check_words(words: tuple[str, ...]) -> None:
-    """Tell what is wrong with a call that is not `[RUN] SUM`."""
+def _answers(directory: Path, sums: Sequence[str], without: str | None) -> list[Answer]:
+    """What the model says; torch is loaded only to take parts of it away."""
+    from carryscope.dissection.asking import answers, answers_without
+    from carryscope.model.plain import PlainModel
+
+    if not without:
+        return answers(PlainModel.read(directory), sums)
+    parts = [part.strip() for part in without.split(",")]
+    return answers_without(opened(str(directory)).model(), sums, parts)
+
+
+def _split(words: Sequence[str], file: Path | None) -> tuple[str | None, list[str]]:
+    """The run that is named, if any, and the sums."""
     for word in words:
         if word.startswith("--"):
-            raise CallError(f"There is no option {word}. See carryscope ask --help.")
-    if len(words) not in (1, 2):
-        raise CallError(
-            f'Call it as: carryscope ask [RUN] "445+555", with the sum in quotes. '
-            f"Got {len(words)} arguments."
-        )
-    if len(words) == 1 and words[0] and Path(words[0]).is_dir():
-        raise CallError(f'Type a sum after the run: carryscope ask {words[0]} "445+555".')
-    if len(words) == 2 and "+" in words[0] and not Path(words[0]).exists():
-        raise CallError(f'The run comes first: carryscope ask RUN "{words[0]}".')
+            raise CallError(f"There is no option {word}. See {command('ask', '--help')}.")
+    run = words[0] if words and _names_a_run(words[0]) else None
+    sums = list(words[1:] if run else words)
+    if "+" in sums:
+        raise CallError(f"Put each sum in quotes: {example(run)}.")
+    if file is not None:
+        sums += _lines(read_bytes(file).decode(errors="replace"))
+    if STANDARD_INPUT in sums:
+        at = sums.index(STANDARD_INPUT)
+        sums[at : at + 1] = _lines(sys.stdin.read())
+    if not sums:
+        raise CallError(f"Type a sum, such as: {example(run)}.")
+    return run, sums
 
 
-def show_answer(model: Transformer, text: str) -> None:
-    """The answer as a table for a person, and beside it, or below where it is narrow, the looks."""
-    from carryscope.dissection.asking import answer
-
-    given = answer(model, text)
-    mark = "[green]right[/]" if given.correct else f"[red]wrong[/], it is {given.truth}"
-    digits = _table(("", "says", "truth", "sure", "task", "nines"))
-    looks = _table(("",))
-    beside = screen.width >= ANSWER_WIDTH + LOOK_WIDTH * len(given.digits[0].attention)
-    for look in given.digits[0].attention:
-        layer = f"L{look.layer} " if model.config.layers > 1 else ""
-        (digits if beside else looks).add_column(f"{layer}H{look.head} reads")
-    for digit in given.digits:
-        cells = [_look(look) for look in digit.attention]
-        digits.add_row(*_cells(digit), *(cells if beside else ()))
-        looks.add_row(digit.name, *(() if beside else cells))
-    digits.title = f"{given.question} = {given.answer}  {mark}"
-    screen.print(digits)
-    if not beside:
-        screen.print(looks)
+def example(run: str | None) -> str:
+    """A call that works, with the sum in quotes."""
+    return f'{command("ask", *([run] if run else []))} "445+555"'
 
 
-def _table(columns: tuple[str, ...]) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    return table
+def _names_a_run(word: str) -> bool:
+    """Whether a word is a run directory or a shipped model, and not (a typo of) a sum."""
+    if word in ("", STANDARD_INPUT):
+        return False
+    return Path(word).is_dir() or not any(sign in word for sign in "+0123456789") or "/" in word
 
 
-def _cells(digit: Digit) -> tuple[str, ...]:
-    """One answer digit, but for where the heads look."""
-    colour = "green" if digit.predicted == digit.truth else "red"
-    nines = "" if digit.look_ahead is None else str(digit.look_ahead)
-    if digit.look_ahead:
-        nines += " carry" if digit.carrying else " quiet"
-    says, sure = f"[{colour}]{digit.predicted}[/]", f"{digit.probability:.1%}"
-    return digit.name, says, digit.truth, sure, digit.task or "", nines
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _look(look: Look) -> str:
-    """The positions a head reads, and their share of its attention."""
-    named = [f'"{name}"' if name in SIGNS else name for name in look.positions]
-    return f"{' '.join(named)} {sum(look.positions.values()):.0%}"
+def _print_csv(given: Sequence[Answer]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(("question", "answer", "truth", "correct"))
+    writer.writerows((one.question, one.answer, one.truth, one.correct) for one in given)
+
+
+def _show(given: Sequence[Answer]) -> None:
+    from carryscope.report.findings import answer_table, parts_of
+    from carryscope.report.terminal import show
+
+    show(parts_of(given[0]) if len(given) == 1 else [answer_table(given)], screen)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from carryscope.cli.console import print_json, print_plain
+from carryscope.cli.console import opened, print_json, print_plain
+from carryscope.cli.pages import place
 
 
 def import_(file: Path, /, *, out: Path, json: bool = False) -> None:
     """Make a run from a TransformerLens state dict (`.pth`).
 
-    Layers, heads, widths, digits and format are read off the shapes of its tensors. The
-    file is opened without running any code in it.
+    Layers, heads, widths, digits and format follow from the shapes of its tensors. No code in
+    the file is run.
 
     Parameters
     ----------
@@ -23,7 +24,7 @@ def import_(file: Path, /, *, out: Path, json: bool = False) -> None:
     json
         Print the config of the new run as JSON.
     """
-    from carryscope.stages import import_model
+    from carryscope.api import import_model
 
     config = import_model(file, out).config
     if json:
@@ -35,26 +36,27 @@ def import_(file: Path, /, *, out: Path, json: bool = False) -> None:
 
 
 def export(
-    run: Path, /, *, to: Literal["tl"] = "tl", out: Path | None = None, json: bool = False
+    run: str, /, *, to: Literal["tl"] = "tl", out: Path | None = None, json: bool = False
 ) -> None:
     """Write a run's weights as a TransformerLens state dict.
 
     Parameters
     ----------
     run
-        The run directory.
+        A run directory or the name of a shipped model.
     to
         The format to write; `tl` is the state dict of a TransformerLens 2.x HookedTransformer.
     out
-        The file to write. Default: model.pth in the run directory.
+        The file to write. Default: model.pth in the run directory, or here for a shipped
+        model.
     json
         Print the path and the HookedTransformerConfig to load it into, as JSON.
     """
     from carryscope.model.transformer_lens import hooked_transformer_config, write_state_dict
-    from carryscope.stages import Run
 
-    model = Run(run).model()
-    path = out or run / "model.pth"
+    chosen = opened(run)
+    model = chosen.model()
+    path = place(chosen, "model.pth", out)
     write_state_dict(model, path)
     config = hooked_transformer_config(model.config)
     if json:
@@ -65,21 +67,20 @@ def export(
     print_plain(path)
 
 
-def sites(run: Path | None = None, /, *, json: bool = False) -> None:
+def sites(run: str | None = None, /, *, json: bool = False) -> None:
     """List the places in a model that can be read or changed, with their shapes.
 
     Parameters
     ----------
     run
-        The run directory. Default: the shipped model.
+        A run directory or the name of a shipped model. Default: fast-5.
     json
         Print the sites as JSON.
     """
     from carryscope.model.sites import site_table
     from carryscope.model.sites import sites as sites_of
-    from carryscope.stages import SHIPPED, Run
 
-    config = Run(run or SHIPPED).config.model
+    config = opened(run).config.model
     if json:
         axes = {
             name: dict(zip(site.shape[1:], site.sizes, strict=True))

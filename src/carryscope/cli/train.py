@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
 from docstring_parser import parse_from_object
-from rich.table import Table
 
-from carryscope.cli.console import (
-    TrainingProgress,
-    print_json,
-    print_plain,
-    program,
-    screen,
-    stop_on_signal,
-)
-from carryscope.core.errors import CallError
+from carryscope.cli.bars import bars
+from carryscope.cli.console import print_finding, print_json, screen
 from carryscope.model.config import ModelConfig
-from carryscope.training.config import CHECKPOINT_SECONDS, RunConfig, TrainingConfig
-from carryscope.training.presets import DEFAULT_PRESET, PRESETS, changed, run_config
-
-if TYPE_CHECKING:
-    from carryscope.training.summary import TrainingSummary
-
+from carryscope.training.config import CHECKPOINT_SECONDS, TrainingConfig
+from carryscope.training.presets import DEFAULT_PRESET, PRESETS
 
 _NOT_TYPED = ("start_weights",)
 """Fields that follow from other options: the hash of the weights, from `--start-from`."""
@@ -36,7 +23,7 @@ _NOT_TYPED = ("start_weights",)
 def _options(config: type[msgspec.Struct], group: str, hidden: tuple[str, ...] = ()) -> Any:
     """A dataclass with every field of a config as an optional command-line option.
 
-    A hidden one is not in the help: it can be typed, to be told what to do instead.
+    A hidden option is not in the help. Typing it gives an error that says what to do instead.
     """
     about = {field.arg_name: field.description for field in parse_from_object(config).params}
     fields = []
@@ -77,20 +64,20 @@ def train(
     model: ModelOptions = None,
     training: TrainingOptions = None,
 ) -> None:
-    """Train a model, or go on with a training that was stopped.
+    """Train a model, or continue a training that was stopped.
 
     Start from a preset and change any field of it: `carryscope train --preset paper-5
-    --heads 4 --out runs/four`. The same command goes on where a run was stopped or killed,
-    and ends with the very weights an uninterrupted run gives.
+    --heads 4 --out runs/four`. The same command continues where a run was stopped or killed,
+    and ends with exactly the weights of an uninterrupted run.
 
-    With `--start-from` the weights come from another run; `--renew mlp --freeze embeddings
-    attention readout` then draws the MLP anew and trains it alone. The parts are embeddings,
+    With `--start-from` the weights come from another run. `--renew mlp --freeze embeddings
+    attention readout` then draws a new MLP and trains it alone. The parts are embeddings,
     attention (with ln1), mlp (with ln2), and readout (the final LayerNorm and the unembedding).
 
     Parameters
     ----------
     out
-        The run directory to write, or to go on with.
+        The run directory to write, or to continue.
     preset
         The recipe to start from (see `carryscope presets`). Default: the run's own, or fast-5.
     start_from
@@ -105,23 +92,22 @@ def train(
         Print the summary as JSON.
     """
     overrides = {**_given(model), **_given(training)}
+    from carryscope.api import wanted_config
+    from carryscope.training.loop import train as train_run
+
     config = wanted_config(out, preset, overrides, start_from)
-    again = f"{program()} train --out {shlex.quote(str(out))}"
-    again += "" if until_loss is None else f" --until-loss {until_loss}"
-    again += "" if threads is None else f" --threads {threads}"
-    summary = train_with_progress(
-        config,
-        out,
-        again=again,
-        start_from=start_from,
-        until_loss=until_loss,
-        threads=threads,
-        checkpoint_every=checkpoint_every,
-    )
-    if json:
-        print_json(summary)
-    else:
-        show_summary(summary, out)
+
+    with bars() as progress:
+        summary = train_run(
+            config,
+            out,
+            start_from=start_from,
+            until_loss=until_loss,
+            threads=threads,
+            checkpoint_every=checkpoint_every,
+            progress=progress,
+        )
+    print_finding(summary, out, json=json)
 
 
 def _given(options: Any) -> dict[str, Any]:
@@ -129,90 +115,6 @@ def _given(options: Any) -> dict[str, Any]:
     if options is None:
         return {}
     return {name: value for name, value in vars(options).items() if value is not None}
-
-
-def wanted_config(
-    directory: Path,
-    preset: str | None,
-    overrides: dict[str, Any],
-    start_from: Path | None = None,
-) -> RunConfig:
-    """What the call asks for: a run that is there keeps its own recipe unless told otherwise."""
-    from carryscope.core.storage import read_json
-    from carryscope.model.files import CONFIG_FILE, check_version
-    from carryscope.training.starting import started_config
-
-    if start_from is not None:
-        return started_config(start_from, overrides, preset)
-    if preset is None and (directory / CONFIG_FILE).exists():
-        check_version(directory)
-        found = read_json(directory / CONFIG_FILE, RunConfig)
-        if found.training is None:
-            raise CallError(
-                f"The model at {directory} was imported: there is no training to go on."
-            )
-        return changed(found, overrides)
-    return run_config(preset or DEFAULT_PRESET, overrides)
-
-
-def train_with_progress(
-    config: RunConfig,
-    directory: Path,
-    *,
-    again: str,
-    start_from: Path | None = None,
-    until_loss: float | None = None,
-    threads: int | None = None,
-    checkpoint_every: float = CHECKPOINT_SECONDS,
-) -> TrainingSummary:
-    """Train with a bar; Ctrl-C saves and says with which command to go on."""
-    from carryscope.core.progress import Stopped
-    from carryscope.training.loop import train as train_run
-
-    assert config.training is not None
-    recipe, names = config.training, config.model.layout.answer_names
-    with stop_on_signal() as stopped, TrainingProgress(recipe, names) as bar:
-        try:
-            return train_run(
-                config,
-                directory,
-                start_from=start_from,
-                until_loss=until_loss,
-                threads=threads,
-                checkpoint_every=checkpoint_every,
-                on_step=bar,
-                should_stop=stopped,
-            )
-        except Stopped as stop:
-            raise Stopped(f"{stop} Go on with: {again}") from stop
-
-
-def show_summary(summary: TrainingSummary, directory: Path) -> None:
-    """What the training came to, for a person."""
-    loss, share = summary.held_out_loss, summary.uniform_correct
-    table = Table(title=f"Trained: {summary.steps:,} steps, {summary.questions_seen:,} questions")
-    table.add_column("measured")
-    table.add_column("value", justify="right")
-    table.add_column("95 % interval", justify="right")
-    table.add_column("questions", justify="right")
-    table.add_row(
-        "held-out loss (teacher-forced)",
-        f"{loss.estimate:.4f}",
-        f"{loss.low:.4f} to {loss.high:.4f}",
-        f"{loss.of:,}",
-    )
-    rows = {"uniform questions right (free-running)": share}
-    rows |= {f"curated, {name} (free-running)": s for name, s in summary.curated_correct.items()}
-    for name, row in rows.items():
-        interval = f"{row.low:.2%} to {row.high:.2%}"
-        table.add_row(name, f"{row.estimate:.1%}", interval, f"{row.of:,}")
-    table.caption = (
-        "Curated questions are chosen to be hard, nines everywhere, and are never trained on."
-    )
-    screen.print(table)
-    worst = max(zip(summary.held_out_digit_loss, summary.answer_names, strict=True))
-    print_plain(f"Hardest answer digit: {worst[1]}, held-out loss {worst[0]:.4f}.")
-    print_plain(directory)
 
 
 def presets(*, json: bool = False) -> None:
@@ -226,14 +128,24 @@ def presets(*, json: bool = False) -> None:
     if json:
         print_json({name: preset._asdict() for name, preset in PRESETS.items()})
         return
-    table = Table(title=f"Recipes (default: {DEFAULT_PRESET})", show_lines=True)
-    table.add_column("preset", no_wrap=True)
-    for column in ("model", "steps x batch", "what it is for"):
-        table.add_column(column)
-    for name, preset in PRESETS.items():
-        model, training = preset.model, preset.training
-        shape = f"{model.digits} digits, {model.heads} heads, d_model {model.d_model}"
-        batch = str(training.batch)
-        batch += f" to {training.final_batch}" if training.final_batch else ""
-        table.add_row(name, shape, f"{training.steps:,} x {batch}", preset.about)
-    screen.print(table)
+    from carryscope.report.parts import Table
+    from carryscope.report.terminal import show
+
+    rows = [
+        (name, _shape(preset.model), f"{preset.training.steps:,}", preset.minutes, preset.about)
+        for name, preset in PRESETS.items()
+    ]
+    table = Table(
+        name="presets",
+        title=f"Recipes (default: {DEFAULT_PRESET})",
+        head=("preset", "digits, heads, width", "steps", "minutes", "what it is for"),
+        rows=rows,
+        numeric=frozenset({2, 3}),
+        prose=frozenset({4}),
+        caption="Minutes of training on two idle cores.",
+    )
+    show([table], screen)
+
+
+def _shape(model: ModelConfig) -> str:
+    return f"{model.digits}, {model.heads}, {model.d_model}"

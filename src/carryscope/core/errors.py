@@ -1,15 +1,33 @@
-"""The two ways a command can end badly, each told in one line.
+"""The two ways a command can end badly, each in one line that says what to do.
 
-`CallError`: the caller asked for something that cannot be (exit code 2).
+`CallError`: the caller asked for something that cannot be done (exit code 2).
 `WorkError`: the call was right, the work failed (exit code 1).
 """
 
 from __future__ import annotations
 
+import shlex
+import sys
+from pathlib import Path
+from shutil import which
+
 
 class CallError(ValueError):
-    """What was asked for cannot be done; the message says what would be right."""
+    """The request cannot be met. The message says what would be right."""
 
 
 class WorkError(RuntimeError):
-    """The work could not be finished; the message says what to do about it."""
+    """The work could not be finished. The message says what to do about it."""
+
+
+def command(*words: object) -> str:
+    """A carryscope command that can be pasted where the user stands: `carryscope risk runs/a`."""
+    return " ".join([program(), *(shlex.quote(str(word)) for word in words)])
+
+
+def program() -> str:
+    """How this program is called here: its name if the shell finds it, else its path."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py" and called.parent.name == "carryscope":
+        return "python -m carryscope"
+    return str(called) if called.name == "carryscope" and not which("carryscope") else "carryscope"

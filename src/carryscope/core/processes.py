@@ -1,54 +1,173 @@
-"""Processes that help: how they behave here, and how those of a dask cluster are reached.
+"""Local processes: one that is killed takes nobody's work but its own.
 
-Neither torch nor numpy is loaded here: a helper may load this first, and say how many threads
-they may use before they come.
+In: a number of processes and of threads for each, and a value that all calls share. Out: a future
+for each call function(shared, item).
+
+This module loads neither torch nor numpy. A local process loads it first, and must set their
+number of threads before they come.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from threading import Thread
+from traceback import format_exc
 from typing import Any
 
 from carryscope.core.errors import CallError, WorkError
 
-LOOK_EVERY = 2.0
-"""Seconds between two looks of a helper at whether its parent is still there."""
+LOSSES = 3
+"""Workers that a call may lose before it fails; dask allows as many."""
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Where the libraries behind torch and numpy read their number of threads."""
+
+
+class WorkersLost(WorkError):
+    """A call lost more workers than it may."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{LOSSES + 1} workers were killed during the same call. Is there too little memory?"
+        )
+
+
+class LocalProcesses:
+    """A thread for each process: it hands over calls, and starts another process if one is lost."""
+
+    def __init__(self, count: int, threads: int, shared: Any) -> None:
+        self._start = partial(_LocalProcess, threads, pickle.dumps(shared))
+        self._idle: SimpleQueue[_LocalProcess | None] = SimpleQueue()
+        """A place for each process that is idle; None where one is to be started."""
+        for _ in range(count):
+            self._idle.put(None)
+        self._drivers = ThreadPoolExecutor(count)
+
+    def submit(self, function: Callable[[Any, Any], Any], item: Any) -> Future[Any]:
+        """Start function(shared, item)."""
+        return self._drivers.submit(self._made, pickle.dumps((function, item)))
+
+    def _made(self, call: bytes) -> Any:
+        process = self._idle.get()
+        try:
+            for _ in range(LOSSES + 1):
+                process = process or self._start()
+                try:
+                    worked, result = process.made(call)
+                except (EOFError, OSError):
+                    process = None
+                    continue
+                if worked:
+                    return result
+                raise result
+            raise WorkersLost
+        finally:
+            self._idle.put(process)
+
+    def shutdown(self) -> None:
+        """Let busy processes finish their call; drop the calls that have not begun."""
+        self._drivers.shutdown(cancel_futures=True)
+        while not self._idle.empty():
+            process = self._idle.get()
+            if process is not None:
+                process.end()
+
+
+class _LocalProcess:
+    """A process and the pipe to it. If it is killed, whoever uses the pipe hears of it at once.
+
+    Only the process itself holds the other end, so a write to it or a read from it cannot hang.
+    """
+
+    def __init__(self, threads: int, shared: bytes) -> None:
+        context = get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, threads), daemon=True)
+        try:
+            self._process.start()
+        except OSError as error:
+            raise WorkError(f"A worker could not be started: {error.strerror}.") from error
+        theirs.close()
+        self._shared = shared
+
+    def made(self, call: bytes) -> tuple[bool, Any]:
+        """Whether a call worked, and its result or its error."""
+        if self._shared:
+            self._pipe.send_bytes(self._shared)
+            self._shared = b""
+        self._pipe.send_bytes(call)
+        worked, result = pickle.loads(self._pipe.recv_bytes())
+        return worked, result
+
+    def end(self) -> None:
+        """Let the process leave."""
+        self._pipe.close()
+        self._process.join()
+
+
+def _serve(pipe: Connection, threads: int) -> None:
+    """The life of a local worker: one call after the other, until the pipe is closed."""
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+    be_a_helper()
+    with suppress(EOFError, OSError):
+        shared = _Shared(pipe.recv_bytes())
+        while True:
+            pipe.send_bytes(_answer(shared, pipe.recv_bytes()))
+
+
+class _Shared:
+    """The shared value; it is read in the first call, where an error has somebody to go to."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content: bytes | None = content
+        self._value: Any = None
+
+    def value(self) -> Any:
+        if self._content is not None:
+            self._value, self._content = pickle.loads(self._content), None
+        return self._value
+
+
+def _answer(shared: _Shared, call: bytes) -> bytes:
+    """Whether a call worked, and its result or its error, as bytes."""
+    try:
+        function, item = pickle.loads(call)
+        return pickle.dumps((True, function(shared.value(), item)))
+    except Exception as error:
+        error.add_note(f"In a worker:\n{format_exc()}")
+        try:
+            return pickle.dumps((False, error))
+        except Exception:
+            return pickle.dumps((False, WorkError(reason(error))))
+
+
+def reason(error: BaseException) -> str:
+    """Why a call failed, in one line."""
+    line = " ".join(str(error).split())
+    return line if isinstance(error, CallError | WorkError) else f"{type(error).__name__}: {line}"
 
 
 def be_a_helper() -> None:
     """Leave Ctrl-C to the parent, and do not outlive it.
 
     Ctrl-C reaches every process of a terminal; only the first one answers it. If that one is
-    killed outright, its helpers must not wait for work forever.
+    killed outright, its workers must not go on without it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+    Thread(target=_leave_with_parent, daemon=True).start()
 
 
-def _leave_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(LOOK_EVERY)
-    os._exit(1)
-
-
-@contextmanager
-def dask_client(address: str) -> Iterator[Any]:
-    """A client of the scheduler at an address, which must have workers."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise CallError("--cluster needs dask. Run: pip install 'carryscope[cluster]'") from error
-    try:
-        connect: Any = distributed.Client
-        client = connect(address, timeout="5s")
-    except (OSError, ValueError) as error:
-        raise CallError(f"No dask scheduler answers at {address}: {error}.") from error
-    with client:
-        if not client.nthreads():
-            raise WorkError(f"The dask scheduler at {address} has no workers.")
-        yield client
+def _leave_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -24,7 +24,7 @@ class Stopped(WorkError):
 class Advance(Protocol):
     """Hears how much more is done, and a few words about it."""
 
-    def __call__(self, amount: float = 1, note: str = "") -> None: ...
+    def __call__(self, amount: int | float = 1, note: str = "") -> None: ...
 
 
 @runtime_checkable
@@ -32,16 +32,16 @@ class Progress(Protocol):
     """Begins a piece of work: its name, how much there is to do (if known), in which unit."""
 
     def __call__(
-        self, name: str, total: float | None = None, unit: str = ""
+        self, name: str, total: int | float | None = None, unit: str = ""
     ) -> AbstractContextManager[Advance]: ...
 
 
-def unheard(amount: float = 1, note: str = "") -> None:
+def unheard(amount: int | float = 1, note: str = "") -> None:
     """For whoever does not watch."""
 
 
 def silent(
-    name: str, total: float | None = None, unit: str = ""
+    name: str, total: int | float | None = None, unit: str = ""
 ) -> AbstractContextManager[Advance]:
     """Progress that nobody watches and that never stops the work."""
     return nullcontext(unheard)

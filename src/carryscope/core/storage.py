@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,19 +19,42 @@ LOCK_FILE = ".lock"
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the old content or the new, never half."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """Write a file so that a reader, or a crash, sees the old content or the new, never half.
+
+    The new content goes to a fresh file beside the target, which then takes its name and mode.
+    """
+    temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
+        mode = _mode_to_keep(path)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise _cannot_write(path, error) from error
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except BaseException as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _cannot_write(path, error) from error
+        raise
+
+
+def _mode_to_keep(path: Path) -> int:
+    """The permissions of the file that is there, or those of a new one.
+
+    A device, a pipe or a link is refused: replacing it would destroy something else.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise CallError(f"{path} must be an ordinary file. Choose another place to write to.")
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def _cannot_write(path: Path, error: OSError) -> WorkError:
@@ -44,7 +67,7 @@ def write_json(path: Path, record: Any) -> None:
 
 
 def read_json(path: Path, kind: type[T]) -> T:
-    """Read a record back by type; a missing or damaged file is told in one line."""
+    """Read a record back by type. A missing or damaged file is a one-line error."""
     try:
         return msgspec.json.decode(read_bytes(path), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -52,7 +75,7 @@ def read_json(path: Path, kind: type[T]) -> T:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a whole file; one that cannot be read is told in one line."""
+    """Read a whole file. One that cannot be read is a one-line error."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -60,24 +83,26 @@ def read_bytes(path: Path) -> bytes:
 
 
 @contextlib.contextmanager
-def only_writer(directory: Path) -> Iterator[None]:
-    """Hold a run directory for this process; a second process is refused.
+def only_writer(directory: Path, *, wait: float = 0) -> Iterator[None]:
+    """Hold a run directory for this process; a second process is refused after `wait` seconds.
 
     The lock belongs to the process and goes with it, so a killed run leaves none behind.
     """
-    path = directory / LOCK_FILE
+    import filelock
+
     if directory.exists() and not directory.is_dir():
         raise CallError(f"{directory} is a file. A run needs a directory: choose another --out.")
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        lock = path.open("a")
+        lock = filelock.FileLock(directory / LOCK_FILE, is_singleton=False)
+        lock.acquire(timeout=wait)
+    except filelock.Timeout as error:
+        raise WorkError(
+            f"Another process is working on {directory}. Wait for it, or choose another --out."
+        ) from error
     except OSError as error:
-        raise _cannot_write(path, error) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise WorkError(
-                f"Another process is working on {directory}. Wait for it, or choose another --out."
-            ) from error
+        raise _cannot_write(directory / LOCK_FILE, error) from error
+    try:
         yield
+    finally:
+        lock.release()

@@ -2,15 +2,15 @@
 
 In: an engine and questions. Out: `AttentionFinding`.
 
-At the row that predicts A3 a head of the paper's model gives its attention to one pair of
-tokens, D3 and D'3, or D2 and D'2, or D1 and D'1; one row on, to the pair to the right. Drawn
-with rows downwards that is a staircase, a double one since numbers come in pairs. A head is
-named by its *offset*: how many columns below its answer digit it reads.
+At the row that predicts A3, a head of the paper's model attends to one pair of tokens: D3 and
+D'3, or D2 and D'2, or D1 and D'1. One row on, it attends to the pair to the right. Drawn with
+rows downwards this is a staircase. A head is named by its *offset*: how many columns below its
+answer digit it reads.
 """
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import msgspec
 import numpy as np
@@ -18,15 +18,19 @@ import torch
 from jaxtyping import Float, Int
 
 from carryscope.core.evidence import Mean
+from carryscope.core.progress import Advance, unheard
+from carryscope.core.words import NUMBERS, listed
 from carryscope.dissection.engine import Engine
+from carryscope.dissection.interventions import PATTERN, head_name
 from carryscope.dissection.samples import Samples
+from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
 from carryscope.task.tokens import Format
 
 TOP_TOKENS, LEAST_SHARE = 4, 0.01
-"""The authors name the four tokens a head attends to most, from 1 % on; so do we."""
+"""Like the authors, we name the four tokens a head attends to most, from 1 % on."""
 
 READS = 0.5
 """A head reads a column if the column's two tokens get more than half of its attention."""
@@ -35,7 +39,7 @@ STEPS = 2 / 3
 """A head has a staircase if it reads its column in at least this share of the rows."""
 
 LEAST_ROWS = 2
-"""And in no fewer rows than this: one row is not a staircase."""
+"""And in at least this many rows: one row is not a staircase."""
 
 SPLITS = 0.5
 """Two heads split a task if they step together and share more than half of their attention."""
@@ -92,7 +96,6 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True):
 class AttentionFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Where the heads look."""
 
-    seed: int
     questions: int
     patterns: dict[str, list[list[list[list[float]]]]]
     """By question class: layer, head, answer row, position. Means over the class."""
@@ -106,23 +109,25 @@ class AttentionFinding(msgspec.Struct, frozen=True, kw_only=True):
     statement: str
 
 
-def study_attention(engine: Engine, samples: Samples) -> AttentionFinding:
+def study_attention(
+    engine: Engine, samples: Samples, advance: Advance = unheard
+) -> AttentionFinding:
     """Watch every head at every answer row."""
-    by_class = {kind.label: questions for kind, questions in samples.by_class.items()}
-    patterns = {name: answer_patterns(engine, questions) for name, questions in by_class.items()}
+    patterns = {
+        kind.label: _answer_patterns(engine, questions, advance)
+        for kind, questions in samples.by_class.items()
+    }
     everything = np.concatenate(list(patterns.values()))
-    readings = _readings(everything, engine.layout)
     heads = _roles(everything, engine.layout)
     return AttentionFinding(
-        seed=samples.seed,
         questions=len(everything),
         patterns={name: values.mean(0).round(4).tolist() for name, values in patterns.items()},
         questions_by_class={name: len(values) for name, values in patterns.items()},
-        readings=readings,
+        readings=_readings(everything, engine.layout),
         heads=heads,
         overlaps=_overlaps(everything, heads),
         staircase=_verdict(heads),
-        statement=_statement(heads, engine.config.layers),
+        statement=_statement(heads, engine.config),
     )
 
 
@@ -130,21 +135,19 @@ def pattern(
     model: Transformer, tokens: Int[Array, "1 position"]
 ) -> Float[Array, "layer head row position"]:
     """The whole attention pattern of one question, every row, as the paper draws it."""
-    names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.config.layers)]
+    names = [f"blocks.{layer}.{PATTERN}" for layer in range(model.config.layers)]
     with torch.inference_mode():
         cache = model.run_with_cache(torch.from_numpy(tokens), names)[1]
     return np.stack([cache[name][0].numpy() for name in names])
 
 
-def answer_patterns(
-    engine: Engine, questions: Questions
+def _answer_patterns(
+    engine: Engine, questions: Questions, advance: Advance
 ) -> Float[Array, "batch layer head answer position"]:
-    """The attention of every head at the answer rows."""
-    answers = engine.layout.answer_length
     chunks = []
     for state in engine.captures(questions):
-        layers = [s.scores[:, :, -answers:].softmax(-1).numpy() for s in state.layers]
-        chunks.append(np.stack(layers, axis=1))
+        chunks.append(state.patterns().numpy())
+        advance(len(chunks[-1]))
     return np.concatenate(chunks)
 
 
@@ -181,11 +184,9 @@ def _readings(patterns: Array, layout: Format) -> list[Reading]:
 
 
 def _roles(patterns: Array, layout: Format) -> list[HeadRole]:
-    shares = column_shares(patterns, layout).mean(0)
-    digits = range(layout.digits + 1)
-    by_digit = shares[:, :, [layout.answer_length - 1 - k for k in digits]]
+    shares = column_shares(patterns, layout).mean(0)[:, :, ::-1][:, :, : layout.digits + 1]
     return [
-        _role(layer, head, by_digit[layer, head]) for layer, head in np.ndindex(*by_digit.shape[:2])
+        _role(layer, head, shares[layer, head]) for layer, head in np.ndindex(*shares.shape[:2])
     ]
 
 
@@ -193,75 +194,77 @@ def _role(layer: int, head: int, shares: Float[Array, "digit column"]) -> HeadRo
     """The offset at which a head sees most, and whether it steps along with it."""
     digits = shares.shape[1]
 
-    def on_step(offset: int) -> list[tuple[int, int]]:
+    def steps(offset: int) -> list[tuple[int, int]]:
         return [(k, k - offset) for k in range(digits + 1) if 0 <= k - offset < digits]
 
     def sharpness(offset: int) -> float:
-        return float(np.mean([shares[step] for step in on_step(offset)]))
+        return float(np.mean([shares[step] for step in steps(offset)]))
 
     least_rows = min(3, digits)
-    offsets = [o for o in range(1 - digits, digits + 1) if len(on_step(o)) >= least_rows]
+    offsets = [o for o in range(1 - digits, digits + 1) if len(steps(o)) >= least_rows]
     best = max(offsets, key=sharpness)
-    steps = on_step(best)
-    reading = sum(shares[k].argmax() == column and shares[k, column] > READS for k, column in steps)
+    of = len(steps(best))
+    rows = sum(shares[k].argmax() == i and shares[k, i] > READS for k, i in steps(best))
     return HeadRole(
         layer=layer,
         head=head,
         offset=best,
-        role=role_name(best) if reading >= max(STEPS * len(steps), LEAST_ROWS) else None,
-        rows=int(reading),
-        of=len(steps),
+        role=role_name(best) if rows >= max(STEPS * of, LEAST_ROWS) else None,
+        rows=int(rows),
+        of=of,
         sharpness=round(sharpness(best), 4),
     )
 
 
 def role_name(offset: int) -> str:
-    """An offset in words."""
-    number = {1: "one", 2: "two", 3: "three"}.get(abs(offset), str(abs(offset)))
+    """An offset in words: `own column`, `two below`."""
+    size = abs(offset)
+    number = NUMBERS[size] if size < 4 else str(size)
     return "own column" if offset == 0 else f"{number} {'below' if offset > 0 else 'above'}"
+
+
+def column_at(offset: int) -> str:
+    """The column at an offset, in a sentence: `its own column`, `the column two below`."""
+    return "its own column" if offset == 0 else f"the column {role_name(offset)}"
 
 
 def _overlaps(patterns: Array, heads: list[HeadRole]) -> list[Overlap]:
     role = {(head.layer, head.head): head.role for head in heads}
+    pairs = combinations(range(patterns.shape[2]), 2)
     found = []
-    for layer in range(patterns.shape[1]):
-        for a, b in combinations(range(patterns.shape[2]), 2):
-            shared = np.minimum(patterns[:, layer, a], patterns[:, layer, b]).sum(-1).mean(-1)
-            overlap = Mean.measured(shared.tolist())
-            together = role[layer, a] is not None and role[layer, a] == role[layer, b]
-            splitting = together and overlap.estimate > SPLITS
-            found.append(Overlap(layer=layer, heads=(a, b), overlap=overlap, splitting=splitting))
+    for layer, (a, b) in product(range(patterns.shape[1]), pairs):
+        shared = np.minimum(patterns[:, layer, a], patterns[:, layer, b]).sum(-1).mean(-1)
+        overlap = Mean.measured(shared.tolist())
+        together = role[layer, a] is not None and role[layer, a] == role[layer, b]
+        splitting = together and overlap.estimate > SPLITS
+        found.append(Overlap(layer=layer, heads=(a, b), overlap=overlap, splitting=splitting))
     return found
 
 
 def _verdict(heads: list[HeadRole]) -> str:
-    offsets: dict[int, set[int]] = {}
-    for head in heads:
-        if head.role is not None:
-            offsets.setdefault(head.layer, set()).add(head.offset)
-    if not offsets:
+    steps = {(head.layer, head.offset) for head in heads if head.role is not None}
+    layers = [layer for layer, _ in steps]
+    if not steps:
         return "absent"
-    return "present" if max(map(len, offsets.values())) > 1 else "partial"
+    return "present" if len(set(layers)) < len(layers) else "partial"
 
 
-def _statement(heads: list[HeadRole], layers: int) -> str:
+def _statement(heads: list[HeadRole], config: ModelConfig) -> str:
+    def name(head: HeadRole) -> str:
+        return head_name(config, head.layer, head.head)
+
     stepping = [head for head in heads if head.role is not None]
     if not stepping:
         best = max(heads, key=lambda head: head.sharpness)
         return (
-            "There is no staircase: no head reads one column at each row. The nearest, "
-            f"{_name(best, layers)}, gives its best column {best.sharpness:.0%} of its attention."
+            "There is no staircase: no head reads one column at each row. The nearest is "
+            f"{name(best)}. Its best column gets {best.sharpness:.0%} of its attention."
         )
-    told = [f"{_name(head, layers)} reads {_place(head)}" for head in stepping]
-    rest = [_name(head, layers) for head in heads if head.role is None]
-    without = f" {', '.join(rest)}: no staircase." if rest else ""
-    return f"Row by row, {'; '.join(told)}.{without}"
-
-
-def _name(head: HeadRole, layers: int) -> str:
-    return f"L{head.layer}H{head.head}" if layers > 1 else f"H{head.head}"
-
-
-def _place(head: HeadRole) -> str:
-    column = "its own column" if head.offset == 0 else f"the column {role_name(head.offset)}"
-    return f"{column} ({head.rows} of {head.of} rows, {head.sharpness:.0%} of its attention)"
+    said = [
+        f"{name(head)} reads {column_at(head.offset)} ({head.rows} of {head.of} rows, "
+        f"{head.sharpness:.0%} of its attention)."
+        for head in stepping
+    ]
+    rest = [name(head) for head in heads if head.role is None]
+    said += [f"No staircase: {listed(rest)}."] if rest else []
+    return " ".join(said)

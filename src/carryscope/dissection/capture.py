@@ -1,9 +1,9 @@
 """The clean state of a batch of questions, at every place where a part can be exchanged.
 
 In: a model and tokens. Out: `Capture`, one `LayerState` per layer and the answer logits.
-Layer 0 comes from tables over (position, token); in the last layer only the answer rows are
-computed. What a head adds to the residual stream is kept head by head, so that taking one
-away, or putting another question's in its place, is a subtraction and an addition.
+Layer 0 comes from tables over (position, token). In the last layer only the answer rows are
+computed. What each head adds to the residual stream is kept, so that to ablate or patch a
+head is one subtraction and one addition.
 """
 
 from __future__ import annotations
@@ -52,11 +52,17 @@ class Capture:
     layers: list[LayerState]
     logits: Float[Tensor, "batch answer token"]
 
+    def patterns(self) -> Float[Tensor, "batch layer head answer position"]:
+        """The attention of every head at the answer rows."""
+        answers = self.logits.shape[1]
+        shares = [layer.scores[:, :, -answers:].softmax(-1) for layer in self.layers]
+        return torch.stack(shares, dim=1)
+
 
 def capture(
     model: Transformer, tables: FirstLayerTables, tokens: Int[Tensor, "batch position"]
 ) -> Capture:
-    """The state of a batch that nobody has interfered with."""
+    """The state of a batch without interventions."""
     rows, last = model.config.layout.answer_rows, model.config.layers - 1
     tokens = tokens[:, : rows.stop]
     states = [_first_layer(model, tables, tokens, first_row=0 if last else rows.start)]

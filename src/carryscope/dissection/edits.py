@@ -14,13 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from carryscope.dissection.capture import (
-    Capture,
-    LayerState,
-    attend,
-    block_of,
-    mlp_of,
-)
+from carryscope.dissection.capture import Capture, LayerState, attend, block_of, mlp_of
 from carryscope.dissection.interventions import Ablate, Cut, Intervention
 from carryscope.model.answer_path import later_block, logits_of
 from carryscope.model.transformer import Transformer

@@ -3,28 +3,32 @@
 In: questions, and interventions as values. Out: `Outcomes`, what the model says under each.
 All answers are teacher-forced.
 
-A change in the last layer reaches the logits of its own rows and no others, so it costs one
-MLP per question and row, and all interventions that touch a row go through it in one batch.
-A change below the last layer is carried upwards from the first row it touches. Several
-changes made at once go through the instrumented pass, which is slower, and to which the
-tests hold the fast ways equal.
+    engine = Engine(model, reference_questions)
+    engine.answers(questions, [UNCHANGED, Node(13, 0, 1).ablated()]).correct
+
+A change in the last layer reaches the logits of its own rows only. So it costs one MLP per
+question and row, and all interventions that touch a row share one batch. A change below the
+last layer is carried upwards from the first row it touches. Several changes made at once use
+the instrumented pass, which is slower. The tests compare the fast ways with that pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from carryscope.core.errors import CallError
+from carryscope.core.evidence import Share
+from carryscope.core.progress import Advance, unheard
 from carryscope.dissection.capture import Capture, capture
 from carryscope.dissection.edits import Edit, Jobs, MeanState
 from carryscope.dissection.hooks import answers_by_hooks
-from carryscope.dissection.interventions import Intervention, Patch, layer_and_part
+from carryscope.dissection.interventions import Intervention, Patch, check, layer_and_part
 from carryscope.model.tables import FirstLayerTables
 from carryscope.model.transformer import Transformer
 from carryscope.task.operation import Array
@@ -34,10 +38,10 @@ CHUNK = 256
 """Questions at a time, at most."""
 
 CHUNK_NUMBERS = 8_000_000
-"""What heads write at every position is the largest state of a chunk: so many numbers, 32 MB."""
+"""The largest state of a chunk is what heads write at every position: at most 32 MB of numbers."""
 
 Change = Intervention | tuple[Intervention, ...]
-"""One intervention, or several made at once, or none: `()` leaves the model as it is."""
+"""One intervention, several made at once, or none: `()`."""
 
 UNCHANGED: Change = ()
 
@@ -88,36 +92,27 @@ class Engine:
         self,
         questions: Questions,
         changes: Sequence[Change] = (UNCHANGED,),
-        *,
-        on_progress: Callable[[int], object] = lambda _: None,
+        advance: Advance = unheard,
     ) -> Outcomes:
         """What the model says under each change; by default, when nothing is changed.
 
-        `on_progress` hears, for every chunk, how many questions times changes were done.
+        After each chunk `advance` hears how many answers it had: questions times changes.
         """
-        self._check(questions, changes)
+        for change in changes:
+            for one in change if isinstance(change, tuple) else (change,):
+                check(one, self.config, len(questions))
         parts = []
         for start in range(0, len(questions), self._size):
             chunk = slice(start, start + self._size)
             with torch.inference_mode():
                 logits = self._chunk(questions[chunk], changes, chunk)
             parts.append(_outcomes(self.layout.encode(questions[chunk]), logits))
-            on_progress(logits.shape[0] * logits.shape[1])
+            advance(logits.shape[0] * logits.shape[1])
         return Outcomes(
             truth=np.concatenate([part.truth for part in parts]),
             predicted=np.concatenate([part.predicted for part in parts], axis=1),
             loss=np.concatenate([part.loss for part in parts], axis=1),
         )
-
-    def _check(self, questions: Questions, changes: Sequence[Change]) -> None:
-        for change in changes:
-            for one in change if isinstance(change, tuple) else (change,):
-                layer_and_part(one, self.config)
-                if isinstance(one, Patch) and len(one.source) != len(questions):
-                    raise CallError(
-                        f"A patch needs one source for each of the {len(questions)} questions. "
-                        f"Got {len(one.source)}."
-                    )
 
     def _tokens(self, questions: Questions) -> Int[Tensor, "batch position"]:
         return torch.from_numpy(self.layout.encode(questions))
@@ -146,21 +141,35 @@ class Engine:
 
     def _mean_states(self) -> list[MeanState]:
         """Sums over chunks, so that the reference may be of any size."""
-        totals: list[list[Tensor]] = []
-        for state in self.captures(self.reference):
-            sums = [
-                [x.sum(0) for x in (s.key, s.written, s.heads, s.mlp, s.after)]
-                for s in state.layers
-            ]
-            totals = (
-                [
-                    [a + b for a, b in zip(*pair, strict=True)]
-                    for pair in zip(totals, sums, strict=True)
-                ]
-                if totals
-                else sums
+        sums = [
+            [[getattr(layer, name).sum(0) for name in MeanState._fields] for layer in state.layers]
+            for state in self.captures(self.reference)
+        ]
+        return [
+            MeanState(
+                *(
+                    reduce(torch.add, part) / len(self.reference)
+                    for part in zip(*layer, strict=True)
+                )
             )
-        return [MeanState(*(total / len(self.reference) for total in layer)) for layer in totals]
+            for layer in zip(*sums, strict=True)
+        ]
+
+
+def by_token(
+    names: Sequence[str],
+    hits: Bool[Array, "batch answer"],
+    among: Bool[Array, "batch answer"] | None = None,
+) -> dict[str, Share]:
+    """The share of hits for each answer token, of all questions or of those `among`."""
+    of = np.full(len(names), len(hits)) if among is None else among.sum(0)
+    counts = zip(names, hits.sum(0), of, strict=True)
+    return {name: Share.measured(int(count), int(size)) for name, count, size in counts}
+
+
+def hit(shares: dict[str, Share]) -> dict[str, Share]:
+    """The shares that are not zero."""
+    return {name: share for name, share in shares.items() if share.count}
 
 
 def _outcomes(tokens: Array, logits: Tensor) -> Outcomes:

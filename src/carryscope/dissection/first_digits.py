@@ -2,19 +2,18 @@
 
 In: an engine and questions. Out: `FirstDigitsFinding`.
 
-Two sources could tell A_n-1 what carry arrives: the columns below, as for every digit, and the
-token A_n that stands just before it. Where the highest column sums to 9, A_n *is* that carry:
-for 40000+59999 the model reads "=0" and may conclude that no carry arrives, whatever is below.
-So we change the two separately, in pairs of questions that differ in one carry, made at a
-known depth, and see whether the digit follows.
+A_n-1 could learn of an arriving carry from two sources: the columns below, as for every digit,
+and the token A_n just before it. If the highest column sums to 9, A_n *is* that carry. For
+40000+59999 the model reads "=0" and may conclude that no carry arrives. So we change the two
+sources separately, in pairs of questions that differ in one carry made at a known depth, and
+see whether the digit follows.
 
-What comes out is stated as a rule, how far down the digit looks and whether it reads the token,
-and the rule is tested on fresh questions.
+The result is a rule: how far down the digit looks, and whether it reads the token. We test the
+rule on fresh questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -23,22 +22,24 @@ import torch
 from jaxtyping import Bool, Int
 
 from carryscope.core.evidence import Share
-from carryscope.dissection.engine import Engine
+from carryscope.core.progress import Advance, unheard
+from carryscope.core.words import listed
+from carryscope.dissection.engine import CHUNK, Engine
 from carryscope.dissection.samples import Samples
-from carryscope.model.prediction import log_probabilities
+from carryscope.model.choice import answer_tokens
 from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
-from carryscope.task.operation import Array
+from carryscope.task.operation import Array, State, Words
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import Variable, counterfactuals
 
-PAIRS = 200
+CARRY_PAIRS = 200
 """Pairs for each digit, depth and kind of question."""
 
 FRESH_QUESTIONS = 4000
-"""Fresh questions, rich in nines, for testing the rules that come out."""
+"""Fresh questions, rich in nines, for testing the rules."""
 
-SURE = 0.9
+FOLLOWED = 0.9
 """A digit surely follows a carry if it does in more than nine pairs of ten, interval included."""
 
 Source = Literal["columns", "token", "both"]
@@ -46,7 +47,7 @@ Source = Literal["columns", "token", "both"]
 
 
 class CarryEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """Pairs of questions that differ in the carry that arrives at one digit, and in no more."""
+    """Pairs of questions that differ only in the carry that arrives at one digit."""
 
     digit: str
     depth: int
@@ -61,11 +62,11 @@ class CarryEffect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """How one answer digit is computed, as the effects say, and how that fares on fresh questions.
+    """How one answer digit is computed, and how well that predicts fresh questions.
 
-    The digit is its own column plus the carry that an adder sees which looks `reach` columns
-    below; and, if `reads_token`, where its own column sums to 9 the token before it counts
-    too. Teacher-forced: that token is the true one.
+    The digit is its own column plus the carry seen by an adder that looks `reach` columns
+    below. If `reads_token`, the token before it counts too where its own column sums to 9.
+    Teacher-forced: that token is the true one.
     """
 
     digit: str
@@ -82,18 +83,17 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     own_nine: Share
     """Fresh questions whose own column sums to 9: the model's digit is right."""
     beyond: Share
-    """The rest, of which the rule says nothing: the model's digit is right."""
+    """The rest, about which the rule says nothing: the model's digit is right."""
     against: int
     """The reach of the rule it is compared with: Algorithm 1's, or one less if that is the same."""
     sides: Share
-    """Fresh questions on which the two rules differ, own column not 9: the model says this one's
-    digit."""
+    """Fresh questions on which the two rules differ, own column not 9: the model's digit is this
+    rule's."""
 
 
 class FirstDigitsFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The first digits, with a digit from the middle for comparison."""
 
-    seed: int
     questions: int
     effects: list[CarryEffect]
     rules: list[Rule]
@@ -101,51 +101,39 @@ class FirstDigitsFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def study_first_digits(
-    engine: Engine, samples: Samples, on_progress: Callable[[int], object] = lambda _: None
+    engine: Engine, samples: Samples, advance: Advance = unheard
 ) -> FirstDigitsFinding:
     """What A_n, A_n-1 and one digit from the middle follow."""
-    digits = [k for k in range(samples.digits, max(0, samples.digits - 3), -1) if k >= 1]
-    effects = [effect for k in digits for effect in _effects(engine, samples, k, on_progress)]
+    digits = range(samples.digits, max(0, samples.digits - 3), -1)
+    effects = [effect for k in digits for effect in _effects(engine, samples, k, advance)]
     fresh = samples.nines_rich("fresh", FRESH_QUESTIONS)
     said = _said(engine, engine.layout.encode(fresh))
-    on_progress(FRESH_QUESTIONS)
-    rules = [_rule(k, effects, Columns.of(fresh), said[:, k]) for k in digits]
+    advance(FRESH_QUESTIONS)
+    columns = Columns.of(fresh)
+    rules = [_rule(k, effects, columns, said[:, k]) for k in digits]
     pairs = {(e.digit, e.depth, e.own_nine): e.follows.of for e in effects}
     return FirstDigitsFinding(
-        seed=samples.seed,
         questions=sum(pairs.values()) + FRESH_QUESTIONS,
         effects=effects,
         rules=rules,
-        statement=_statement(rules),
+        statement=" ".join(_sentence(rule, columns.operation.words) for rule in rules),
     )
 
 
 def _said(engine: Engine, tokens: Int[Array, "batch position"]) -> Int[Array, "batch answer"]:
     """The model's answer tokens, lowest digit first, when it reads these tokens."""
-    chunks = []
-    for start in range(0, len(tokens), 512):
-        with torch.inference_mode():
-            chances = log_probabilities(engine.model, torch.from_numpy(tokens[start : start + 512]))
-        chunks.append(chances.argmax(-1).numpy()[:, ::-1])
-    return np.concatenate(chunks)
+    chunks = torch.split(torch.from_numpy(tokens), 2 * CHUNK)
+    return torch.cat([answer_tokens(engine.model, chunk) for chunk in chunks]).numpy()[:, ::-1]
 
 
-def _effects(
-    engine: Engine, samples: Samples, k: int, on_progress: Callable[[int], object]
-) -> list[CarryEffect]:
+def _effects(engine: Engine, samples: Samples, k: int, advance: Advance) -> list[CarryEffect]:
     """Every depth, with the digit's own column at 9 and not."""
     effects = []
     for depth in range(k):
         for own_nine in (False, True) if k < samples.digits else (False,):
-            variable = Variable("US9" if own_nine else "carry_in", k)
-            generator = samples.generator(f"{variable} at depth {depth}")
-            base, source = counterfactuals(generator, PAIRS, samples.digits, variable, depth=depth)
-            if not own_nine:
-                base, source = _own_column_not_nine(base, source, k)
+            base, source = _pairs(samples, k, depth, own_nine)
             ways: tuple[Source, ...] = ("columns", "token", "both") if own_nine else ("columns",)
             for changed in ways:
-                follows = _follows(engine, base, source, k, changed)
-                on_progress(len(base))
                 effects.append(
                     CarryEffect(
                         digit=f"A{k}",
@@ -153,22 +141,31 @@ def _effects(
                         column=k - 1 - depth,
                         own_nine=own_nine,
                         changed=changed,
-                        follows=follows,
+                        follows=_follows(engine, base, source, k, changed),
                     )
                 )
+                advance(len(base))
     return effects
 
 
-def _own_column_not_nine(base: Questions, source: Questions, k: int) -> tuple[Questions, Questions]:
-    """The pairs whose own column, if the digit has one, does not sum to 9."""
-    if k == base.digits:
-        return base, source
-    kept = Columns.of(base).sums[:, k] != 9
-    return base[kept], source[kept]
+def _pairs(samples: Samples, k: int, depth: int, own_nine: bool) -> tuple[Questions, Questions]:
+    """Pairs that differ in the carry into digit k, with its own column at 9, or not."""
+    variable = Variable("US9" if own_nine else "carry_in", k)
+    generator = samples.generator(f"{variable} at depth {depth}")
+    base, source = counterfactuals(generator, CARRY_PAIRS, samples.digits, variable, depth=depth)
+    chosen = _own_nine(Columns.of(base), k) == own_nine
+    return base[chosen], source[chosen]
+
+
+def _own_nine(columns: Columns, k: int) -> Bool[Array, " batch"]:
+    """Whether the digit's own column sums to 9; A_n has none."""
+    if k == columns.digits:
+        return np.zeros(len(columns.sums), dtype=bool)
+    return columns.make_sum_9[:, k]
 
 
 def _follows(engine: Engine, base: Questions, source: Questions, k: int, changed: Source) -> Share:
-    """Take columns, token or both from the source; the rest is the base's, its answer too."""
+    """Take columns, token or both from the source, and the rest from the base."""
     layout = engine.layout
     ours, theirs = layout.encode(base), layout.encode(source)
     tokens, before = ours.copy(), layout.context - 2 - k
@@ -178,17 +175,16 @@ def _follows(engine: Engine, base: Questions, source: Questions, k: int, changed
         tokens[:, before] = theirs[:, before]
     wanted = theirs[:, before + 1]
     assert (wanted != ours[:, before + 1]).all()
-    hits = _said(engine, tokens)[:, k] == wanted
-    return Share.measured(int(hits.sum()), len(hits))
+    return Share.of_hits(_said(engine, tokens)[:, k] == wanted)
 
 
 def _rule(k: int, effects: list[CarryEffect], fresh: Columns, said: Int[Array, " batch"]) -> Rule:
-    """The rule that the effects state, tested on fresh questions."""
+    """The rule that the effects imply, tested on fresh questions."""
     ours = [e for e in effects if e.digit == f"A{k}"]
     by_columns = {e.depth: e.follows for e in ours if not e.own_nine}
     by_token = [e.follows for e in ours if e.own_nine and e.changed == "token"]
     reach = 0
-    while reach in by_columns and by_columns[reach].low > SURE:
+    while reach in by_columns and by_columns[reach].low > FOLLOWED:
         reach += 1
     against = ALGORITHM_1_REACH if reach != ALGORITHM_1_REACH else ALGORITHM_1_REACH - 1
     carry, depth = fresh.carry_in[:, k], fresh.look_ahead[:, k]
@@ -207,32 +203,23 @@ def _rule(k: int, effects: list[CarryEffect], fresh: Columns, said: Int[Array, "
     )
 
 
-def _own_nine(columns: Columns, k: int) -> Bool[Array, " batch"]:
-    if k == columns.digits:
-        return np.zeros(len(columns.sums), dtype=bool)
-    return np.equal(columns.sums[:, k], 9)
-
-
-def _statement(rules: list[Rule]) -> str:
-    return " ".join(map(_told, rules))
-
-
-def _told(rule: Rule) -> str:
-    """One rule in words, with what fresh questions say of it."""
+def _sentence(rule: Rule, words: Words) -> str:
+    """One rule in words, with its score on fresh questions."""
     k = int(rule.digit[1:])
-    columns = ", ".join(str(k - 1 - depth) for depth in range(rule.reach))
     if not rule.reach:
-        return f"{rule.digit} does not follow the carry from any column."
-    unless = f", where column {k} does not sum to 9" * bool(rule.token_follows)
-    told = (
-        f"{rule.digit} takes its carry from column{'s' * (rule.reach > 1)} {columns}{unless} (as "
-        f"said in {rule.within.count:,} of {rule.within.of:,} fresh questions decided there, right "
-        f"in {rule.beyond.count:,} of {rule.beyond.of:,} others)"
+        return f"{rule.digit} does not follow the {words.carry} from any column."
+    columns = listed([str(k - 1 - depth) for depth in range(rule.reach)])
+    passing = f"column {k} {words.column[State.PROPAGATE]}"
+    unless = f", unless {passing}" if rule.token_follows else ""
+    said = (
+        f"{rule.digit} takes its {words.carry} from column{'s' * (rule.reach > 1)} {columns}"
+        f"{unless}. This predicts {rule.within.count:,} of {rule.within.of:,} fresh questions "
+        f"decided there. Of {rule.beyond.of:,} others, {rule.beyond.count:,} are right."
     )
     if rule.reads_token:
         shares = ", ".join(f"{share.estimate:.0%}" for share in rule.token_follows)
-        told += (
-            f"; where it does, the token A{k + 1} counts: changed alone it decides {shares} of the "
-            f"answers, with 0, 1, .. nines below"
+        said += (
+            f" If {passing}, the token A{k + 1} counts: changed alone, it decides {shares} of the "
+            f"answers with 0, 1, ... {words.passing_plural} below."
         )
-    return f"{told}."
+    return said

@@ -1,7 +1,7 @@
 """Interventions by the instrumented pass: any of them, alone or together, one pass each.
 
-In: a model, questions and interventions. Out: logits of the answer rows. This is the plain
-way, with nothing clever in it, and what the engine's fast ways are held equal to.
+In: a model, questions and interventions. Out: logits of the answer rows. This is the plain,
+slow way. The tests compare the engine's fast ways with it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from carryscope.dissection.interventions import Cut, Intervention, Patch
-from carryscope.model.sites import Hook, Site
+from carryscope.dissection.capture import block_of
+from carryscope.dissection.interventions import Ablate, Cut, Intervention, Patch
+from carryscope.model.sites import Hook, Recorder, Site, leave_alone
 from carryscope.model.transformer import Transformer
 from carryscope.task.questions import Questions
 
@@ -30,31 +31,42 @@ def answers_by_hooks(
     `chunk` says which of a patch's sources belong to these questions.
     """
     layout = model.config.layout
-    hooks = [(one.site, _hook(model, one, reference, chunk)) for one in interventions]
+    hooks = hooks_for(model, interventions, reference, chunk)
     with torch.inference_mode():
         logits = model.run_with_hooks(torch.from_numpy(layout.encode(questions)), hooks)
     return logits[:, layout.answer_rows.start : layout.answer_rows.stop]
 
 
-def _hook(model: Transformer, one: Intervention, reference: Questions, chunk: slice) -> Hook:
-    """The function that makes one intervention at its site."""
-    if isinstance(one, Cut):
-        return _cutting(one)
-    if isinstance(one, Patch):
-        new = _values(model, one.site, one.source[chunk])
-    else:
-        new = _values(model, one.site, reference).mean(0, keepdim=True)
-        new = new if one.how == "mean" else torch.zeros_like(new)
-    rows = list(one.rows)
-    heads = None if one.heads is None else list(one.heads)
+def hooks_for(
+    model: Transformer,
+    interventions: Sequence[Intervention],
+    reference: Questions,
+    chunk: slice = slice(None),
+) -> list[tuple[str, Hook]]:
+    """Each intervention as its site and the function that makes it there."""
+    ablated = {one.site for one in interventions if isinstance(one, Ablate) and one.how == "mean"}
+    means = {site: _values(model, site, reference).mean(0) for site in ablated}
+    hooks = []
+    for one in interventions:
+        if isinstance(one, Cut):
+            hooks.append((one.site, _cutting(one)))
+        elif isinstance(one, Patch):
+            hooks.append((one.site, _replacing(one, _values(model, one.site, one.source[chunk]))))
+        else:
+            hooks.append((one.site, _replacing(one, means.get(one.site))))
+    return hooks
+
+
+def _replacing(one: Ablate | Patch, new: Tensor | None) -> Hook:
+    """The function that puts a new value, or zero, in place of the old one."""
+    rows = torch.tensor(one.rows)
 
     def replace(value: Tensor, site: Site) -> Tensor:
+        changed = torch.zeros_like(value) if new is None else new.expand_as(value)
+        heads = torch.arange(value.shape[2]) if one.heads is None else torch.tensor(one.heads)
+        chosen = (slice(None), rows[:, None], heads)  # heads, or the numbers of the stream
         value = value.clone()
-        if heads is None:
-            value[:, rows] = new[:, rows].expand_as(value[:, rows])
-        else:
-            for head in heads:
-                value[:, rows, head] = new[:, rows, head].expand_as(value[:, rows, head])
+        value[chosen] = changed[chosen]
         return value
 
     return replace
@@ -76,7 +88,17 @@ def _cutting(one: Cut) -> Hook:
 
 
 def _values(model: Transformer, site: str, questions: Questions) -> Tensor:
-    """The clean values at a site."""
+    """The clean values at a site. The pass ends with the part that has the site."""
     tokens = torch.from_numpy(model.config.layout.encode(questions))
+    _, number, part = site.split(".", 2)
+    *below, block = (block_of(model, layer) for layer in range(int(number) + 1))
+    recorder = Recorder(frozenset([part.removeprefix("attn.")]))
     with torch.inference_mode():
-        return model.run_with_cache(tokens, [site])[1][site]
+        residual = model.embed(tokens) + model.pos_embed(tokens)
+        for one in below:
+            residual = one(residual, leave_alone)
+        if part.startswith("attn."):
+            block.attn(block.ln1(residual, leave_alone), recorder)
+        else:
+            block(residual, recorder)
+    return next(iter(recorder.values.values()))

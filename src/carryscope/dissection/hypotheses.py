@@ -7,10 +7,10 @@ is taken from the source and everything else from the base.
     column 2 of the base makes a carry (8+2), that of the source does not (3+2), so a part
     that carries MC1(2) turns A3 = (7+2+1) mod 10 = 0 into 9
 
-A prediction counts only where it is *sure*: where Algorithm 1, reaching just far enough to
-see the variable, and exact addition give the same digit. Elsewhere a deeper cascade decides,
-which a one-layer model does not follow, and the pair would say nothing about the part. Nor
-does it count where the model's own answer to the base is wrong, or where the token before the
+A prediction counts only where it is *sure*: where exact addition and Algorithm 1, reaching just
+far enough to see the variable, give the same digit. Elsewhere a deeper cascade decides, which a
+one-layer model does not follow, and the pair says nothing about the part. A prediction does not
+count either where the model's own answer to the base is wrong, or where the token before the
 digit shows the carry anyway.
 """
 
@@ -53,7 +53,7 @@ class Hypothesis(NamedTuple):
 def hypotheses_for(digit: int, digits: int) -> list[Hypothesis]:
     """Everything a part could carry that one answer digit depends on.
 
-    Where two cannot be told apart and do as well, the first, which says less, is named.
+    If two predict the same and score the same, the first, which says less, is named.
     """
     own = [Hypothesis("BA", digit, digit)] if digit < digits else []
     kinds: tuple[Kind, ...] = ("MC1", "MS9", "state")
@@ -69,9 +69,9 @@ class Prediction:
     value: Int[Array, " pair"]
     """The predicted digit."""
     sure: Bool[Array, " pair"]
-    """Where the pair can speak about the hypothesis at all."""
+    """Where the pair can test the hypothesis."""
     telling: Bool[Array, " pair"]
-    """Where, besides, the predicted digit is not the base's own."""
+    """Where also the predicted digit is not the base's own."""
 
 
 class Pairs:
@@ -93,23 +93,24 @@ class Pairs:
     ) -> Prediction:
         """The digit that follows if the variable comes from the source and the rest does not.
 
-        `right` says where the model's own answer to the base is right. Elsewhere a pair is of
-        no use: an answer could land on the predicted digit with nothing patched at all.
+        `right` says where the model's own answer to the base is right. Elsewhere an answer could
+        land on the predicted digit with nothing patched at all.
         """
         digit = hypothesis.digit
         value = self._value(hypothesis, reach=digit)
         own = self.own_digit(digit)
-        shallow = self._base.answer_digit(digit, _carry(self._base, digit, hypothesis.reach))
+        seen = self._base.look_ahead[:, digit] < hypothesis.reach
+        shallow = self._base.answer_digit(digit, self._base.carry_in[:, digit] & seen)
         sure = (value == self._value(hypothesis, reach=hypothesis.reach)) & (own == shallow)
         sure &= ~self._shown_by_token(digit)
         sure = sure if right is None else sure & right
         return Prediction(value, sure, sure & (value != own))
 
     def _shown_by_token(self, digit: int) -> Bool[Array, " pair"]:
-        """Where the token before the digit, which stays the base's, gives the carry away.
+        """Where the token before the digit, which stays the base's, shows the carry.
 
-        That is so for A_n-1 if its column sums to 9, in the base or in what is put in its
-        place: A_n is then the carry itself, and no part has to carry it.
+        This happens to A_n-1 if its column propagates, in the base or in the source: A_n is then
+        the carry itself, and no part has to carry it.
         """
         if digit != self.base.digits - 1:
             return np.zeros(len(self), dtype=bool)
@@ -118,23 +119,14 @@ class Pairs:
 
     def _value(self, hypothesis: Hypothesis, reach: int) -> Int[Array, " pair"]:
         kind, column, digit = hypothesis
-        base, source = self._base, self._source
-        if kind == "BA":
-            return source.answer_digit(digit, _carry(base, digit, reach))
-        if kind == "carry_in":
-            return base.answer_digit(digit, _carry(source, digit, reach))
-        if kind == "digit":
-            return source.answer_digit(digit, _carry(source, digit, reach))
-        made, nine = base.make_carry.copy(), base.make_sum_9.copy()
+        own = self._source if kind in ("BA", "digit") else self._base
+        below = self._source if kind in ("carry_in", "digit") else self._base
+        made, nine = below.make_carry.copy(), below.make_sum_9.copy()
         if kind in ("MC1", "state"):
-            made[:, column] = source.make_carry[:, column]
+            made[:, column] = self._source.make_carry[:, column]
         if kind in ("MS9", "state"):
-            nine[:, column] = source.make_sum_9[:, column]
-        return base.answer_digit(digit, _carried(made, nine, digit, reach))
-
-
-def _carry(columns: Columns, digit: int, reach: int) -> Bool[Array, " batch"]:
-    return _carried(columns.make_carry, columns.make_sum_9, digit, reach)
+            nine[:, column] = self._source.make_sum_9[:, column]
+        return own.answer_digit(digit, _carried(made, nine, digit, reach))
 
 
 def _carried(

@@ -1,19 +1,21 @@
 """What can be done to a model, as values: take a part away, or put another question's in.
 
 In: a site of the model (its TransformerLens name), rows and heads. Out: frozen values that
-the engine evaluates. Nothing here touches a model, and nothing is left behind on one.
+the engine evaluates. Nothing here touches a model.
 
     Ablate("blocks.0.attn.hook_z", rows=(13,), heads=(2,), how="mean")
     Patch("blocks.0.hook_mlp_out", rows=(13,), source=other_questions)
     Cut("blocks.0.attn.hook_pattern", rows=(13,), keys=(2, 8))
 
-A *node* is one head, or the MLP, of one layer at one row: `P13.L0.H2`, `P13.L0.MLP`.
+A *node* is one head, or the MLP, of one layer at one row: `P13.L0.H2`, `P13.L0.MLP`. Without
+a row (`L0H2`, or `H2` in a model of one layer) the name means the part at every row.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from carryscope.core.errors import CallError
@@ -23,11 +25,10 @@ from carryscope.task.questions import Questions
 How = Literal["zero", "mean"]
 """Ablated to zero, or to the mean over the engine's reference questions at the same row."""
 
-PER_HEAD = ("attn.hook_z", "attn.hook_k", "attn.hook_v")
-PARTS = (*PER_HEAD, "hook_mlp_out", "hook_resid_post")
+HEADS, MLP, PATTERN = "attn.hook_z", "hook_mlp_out", "attn.hook_pattern"
+PER_HEAD = (HEADS, "attn.hook_k", "attn.hook_v")
+REPLACEABLE = (*PER_HEAD, MLP, "hook_resid_post")
 """The sites, within a block, that can be ablated or patched."""
-
-PATTERN = "attn.hook_pattern"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Patch:
 
 @dataclass(frozen=True)
 class Cut:
-    """Take attention edges away: the rows no longer see the keys; the rest is scaled up to 1."""
+    """Remove attention edges: the rows no longer see the keys. The rest is scaled up to 1."""
 
     site: str
     rows: tuple[int, ...]
@@ -66,69 +67,53 @@ Intervention = Ablate | Patch | Cut
 
 
 class Node(NamedTuple):
-    """One head (or, with no head, the MLP) of one layer at one row."""
+    """One head of a layer at a row, or several taken together; with no heads, the MLP."""
 
     row: int
     layer: int
-    head: int | None
+    heads: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        part = "MLP" if self.head is None else f"H{self.head}"
+        part = "+".join(f"H{head}" for head in self.heads) or "MLP"
         return f"P{self.row}.L{self.layer}.{part}"
 
     @property
+    def head(self) -> int | None:
+        """The first head; none for an MLP."""
+        return self.heads[0] if self.heads else None
+
+    @property
     def site(self) -> str:
-        part = "hook_mlp_out" if self.head is None else "attn.hook_z"
-        return f"blocks.{self.layer}.{part}"
+        return f"blocks.{self.layer}.{HEADS if self.heads else MLP}"
 
     def ablated(self, how: How = "mean") -> Ablate:
-        return NodeSet((self,)).ablated(how)
+        return Ablate(self.site, (self.row,), self.heads or None, how)
 
     def patched(self, source: Questions) -> Patch:
-        return NodeSet((self,)).patched(source)
+        return Patch(self.site, (self.row,), source, self.heads or None)
 
     @classmethod
     def parse(cls, text: str) -> Node:
         """A node from its name."""
-        match = re.fullmatch(r"P(\d+)\.L(\d+)\.(?:H(\d+)|MLP)", text)
-        if not match:
+        row, layer, heads = _parsed(text)
+        if row is None or layer is None:
             raise CallError(f"A node is written like P13.L0.H2 or P13.L0.MLP. Got '{text}'.")
-        row, layer, head = match.groups()
-        return cls(int(row), int(layer), None if head is None else int(head))
+        return cls(row, layer, heads)
 
 
-class NodeSet(NamedTuple):
-    """A node, or several heads of one layer at one row that are taken together."""
-
-    nodes: tuple[Node, ...]
-
-    def __str__(self) -> str:
-        return "+".join([str(self.nodes[0]), *(f"H{node.head}" for node in self.nodes[1:])])
-
-    @property
-    def row(self) -> int:
-        return self.nodes[0].row
-
-    @property
-    def layer(self) -> int:
-        return self.nodes[0].layer
-
-    @property
-    def heads(self) -> tuple[int, ...]:
-        """The heads in the set; none for an MLP."""
-        return tuple(node.head for node in self.nodes if node.head is not None)
-
-    def ablated(self, how: How = "mean") -> Ablate:
-        return Ablate(self.nodes[0].site, (self.row,), self.heads or None, how)
-
-    def patched(self, source: Questions) -> Patch:
-        return Patch(self.nodes[0].site, (self.row,), source, self.heads or None)
+def _parsed(text: str) -> tuple[int | None, int | None, tuple[int, ...]]:
+    """The row, layer and head in a name; row and layer may be missing."""
+    match = re.fullmatch(r"(?:P(\d+)\.)?(?:L(\d+)\.?)?(?:H(\d+)|MLP)", text)
+    if not match:
+        raise CallError(f"A part is written like H1, L0H1, MLP or P13.L0.H2. Got '{text}'.")
+    row, layer, head = (None if number is None else int(number) for number in match.groups())
+    return row, layer, () if head is None else (head,)
 
 
 def parts_at(config: ModelConfig, row: int, layer: int) -> list[Node]:
     """The nodes of one layer at one row, heads first."""
-    heads = [Node(row, layer, head) for head in range(config.heads)]
-    return heads + [Node(row, layer, None)] * bool(config.d_mlp)
+    heads = [Node(row, layer, (head,)) for head in range(config.heads)]
+    return heads + [Node(row, layer)] * bool(config.d_mlp)
 
 
 def rows_that_matter(config: ModelConfig, layer: int) -> range:
@@ -148,30 +133,76 @@ def all_nodes(config: ModelConfig) -> list[Node]:
     ]
 
 
+def head_name(config: ModelConfig, layer: int, head: int) -> str:
+    """`H1`, or `L0H1` in a model of several layers."""
+    return f"L{layer}H{head}" if config.layers > 1 else f"H{head}"
+
+
+Without = str | Intervention | Sequence[str | Intervention]
+"""What to take away: names such as "H1", "H0,MLP" or "P13.L0.H2", or interventions."""
+
+
+def taken_away(without: Without | None, config: ModelConfig) -> list[Intervention]:
+    """The interventions that take parts away, each named part by mean ablation."""
+    if without is None:
+        return []
+    changes: list[Intervention] = []
+    for one in [without] if isinstance(without, str | Intervention) else without:
+        if isinstance(one, str):
+            changes += [_ablated(name.strip(), config) for name in one.split(",")]
+        else:
+            changes.append(one)
+    return changes
+
+
+def _ablated(name: str, config: ModelConfig) -> Ablate:
+    """A part by its name, ablated to its mean at its row, or at every row."""
+    row, layer, heads = _parsed(name)
+    if layer is None and config.layers > 1:
+        raise CallError(f"This model has {config.layers} layers: write L0{name}. Got '{name}'.")
+    if max(heads, default=0) >= config.heads or (layer or 0) >= config.layers:
+        first = head_name(config, 0, 0)
+        last = head_name(config, config.layers - 1, config.heads - 1)
+        raise CallError(f"This model has the heads {first} to {last}. Got '{name}'.")
+    one = Node(row or 0, layer or 0, heads).ablated()
+    return one if row is not None else replace(one, rows=tuple(range(config.context)))
+
+
+def check(change: Intervention, config: ModelConfig, questions: int) -> None:
+    """Refuse what cannot be done to so many questions in a model of this shape."""
+    layer_and_part(change, config)
+    if isinstance(change, Patch) and len(change.source) != questions:
+        raise CallError(
+            f"A patch needs one source for each of the {questions} questions. "
+            f"Got {len(change.source)}."
+        )
+
+
 def layer_and_part(intervention: Intervention, config: ModelConfig) -> tuple[int, str]:
     """Where an intervention acts: the layer, and the site within it; refused if there is none."""
     match = re.fullmatch(r"blocks\.(\d+)\.(.+)", intervention.site)
-    parts = (PATTERN,) if isinstance(intervention, Cut) else PARTS
-    if not match or match[2] not in parts or int(match[1]) >= config.layers:
+    sites = (PATTERN,) if isinstance(intervention, Cut) else REPLACEABLE
+    if not match or match[2] not in sites or int(match[1]) >= config.layers:
         kind = type(intervention).__name__
-        known = ", ".join(f"blocks.L.{part}" for part in parts)
+        known = ", ".join(f"blocks.L.{site}" for site in sites)
         raise CallError(
             f"{kind} works at {known}, with L below {config.layers}. Got '{intervention.site}'."
         )
-    _check(intervention, match[2], config)
+    _check_places(intervention, match[2], config)
     return int(match[1]), match[2]
 
 
-def _check(intervention: Intervention, part: str, config: ModelConfig) -> None:
+def _check_places(intervention: Intervention, part: str, config: ModelConfig) -> None:
     """Refuse rows, heads and keys that the model does not have."""
-    if part == "hook_mlp_out" and not config.d_mlp:
+    heads = intervention.heads or ()
+    keys = intervention.keys if isinstance(intervention, Cut) else ()
+    if part == MLP and not config.d_mlp:
         raise CallError("This model has no MLP.")
     if intervention.heads is not None and part not in (*PER_HEAD, PATTERN):
-        raise CallError(f"{intervention.site} has no heads. Got heads {intervention.heads}.")
-    keys = intervention.keys if isinstance(intervention, Cut) else ()
+        raise CallError(f"{intervention.site} has no heads. Got heads {heads}.")
     if not intervention.rows or not all(0 <= p < config.context for p in intervention.rows + keys):
         raise CallError(f"Positions must be between 0 and {config.context - 1}. Got {intervention}")
-    if len(set(intervention.heads or ())) < len(intervention.heads or ()):
-        raise CallError(f"Each head can be named once. Got heads {intervention.heads}.")
-    if any(not 0 <= head < config.heads for head in intervention.heads or ()):
+    if len(set(heads)) < len(heads):
+        raise CallError(f"Each head can be named once. Got heads {heads}.")
+    if any(not 0 <= head < config.heads for head in heads):
         raise CallError(f"Heads must be between 0 and {config.heads - 1}. Got {intervention}")

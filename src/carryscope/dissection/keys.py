@@ -2,20 +2,18 @@
 
 In: an engine and questions. Out: `MlpFinding`.
 
-The paper claims that for each digit the MLP has memorised a table of 2 x 3 x 10 = 60 keys and
-did not test it. We swap the whole attention output at an answer row between two questions.
-If the key is all that matters, then between questions of the same key nothing changes, and
-between questions of different keys the answer follows the key that came in. A table of 60
-entries keeps keys apart that have the same answer, a mere adder has no need to: so we ask of
-such pairs how many can be told apart in what the MLP is given and in what it writes, and which
-neurons respond to which part of the key.
+The paper claims that for each digit the MLP has memorised a table of 2 x 3 x 10 = 60 keys. It
+did not test this. We swap the whole attention output at an answer row between two questions.
+If only the key matters, a swap between questions of the same key changes nothing, and with
+another key the answer follows the key that came in.
 
-In a model of several layers all of this is about the last one.
+A table of 60 entries keeps keys separate that have the same answer. An adder need not. So we
+count how many such pairs are separable in what the MLP reads and in what it writes, and which
+neurons respond to which part of the key. With several layers all of this is about the last one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -25,29 +23,31 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from carryscope.core.evidence import Share
+from carryscope.core.progress import Advance, unheard
+from carryscope.core.words import spanned
 from carryscope.dissection.capture import before_mlp, block_of
 from carryscope.dissection.engine import CHUNK, Engine
 from carryscope.dissection.neurons import Neuron, NeuronCount, study_neurons
 from carryscope.dissection.samples import Samples, partners
-from carryscope.dissection.separation import alike_pairs, told_apart
+from carryscope.dissection.separation import alike_pairs, separable
 from carryscope.model.answer_path import logits_of
 from carryscope.model.choice import chosen_tokens
 from carryscope.task.columns import Columns
-from carryscope.task.operation import Array
+from carryscope.task.operation import BASE, Array, State
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import with_states
 
-QUESTIONS = 6000
+KEY_QUESTIONS = 6000
 """Questions, for the 60 keys of each digit: at least 40 for the rarest."""
 
-NINES = 0.2
-"""The share of columns that sum to 9: twice what it is by chance, for the rare keys' sake."""
+PROPAGATING = 0.2
+"""The share of columns that propagate: twice as many as by chance, so that rare keys occur."""
 
 SURE = 0.99
 """The key decides a digit if it does so in more than 99 of 100 swaps, interval included."""
 
-PARTS = ("BA", "state", "carry")
-"""The parts of a key: base add, state one below, carry (MC1) two below."""
+KEY_PARTS = {"BA": BASE, "state": len(State), "carry": 2}
+"""The parts of a key and their sizes: base add, state one below, carry (MC1) two below."""
 
 
 class KeyTest(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,32 +57,36 @@ class KeyTest(msgspec.Struct, frozen=True, kw_only=True):
     keys: int
     """Keys the digit has: 60, or fewer for the lowest two and the highest."""
     kept: Share
-    """Same key swapped in: answers that stay what they were."""
+    """Same key swapped in: answers that stay."""
     follows: Share
-    """Another key swapped in, whose digit is another: answers that turn into its digit."""
+    """Another key swapped in, with another digit: answers that turn into its digit."""
     stays: Share
-    """The same pairs: answers that stay what they were."""
+    """The same pairs: answers that stay."""
     same_answer: Share
-    """Another key swapped in that has the same digit: answers that stay what they were."""
+    """Another key swapped in, with the same digit: answers that stay."""
     alike: int
-    """Pairs of keys that have the same digit:"""
+    """Pairs of keys that have the same digit,"""
     apart_in: int
-    """how many of them can be told apart in the residual stream before the MLP,"""
+    """how many of them are separable in the residual stream before the MLP,"""
     apart_out: int
-    """and in what the MLP writes. An adder that keeps only the answer would tell none apart."""
+    """and in what the MLP writes. An adder that keeps only the answer would separate none."""
     neurons: NeuronCount
     strongest: list[Neuron]
     without_mlp: dict[str, Share]
-    """Answers that are right with the MLP at this row ablated, by how; and with it in place."""
+    """Right answers with the MLP at this row ablated, by how; and with it in place."""
     margin_share: dict[str, float]
     """How much of the true digit's lead over the other digits comes from the stream before this
     layer, from its heads and from its MLP, before the last LayerNorm's scale."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether the key alone decides the digit."""
+        return self.kept.low > SURE and self.follows.low > SURE
 
 
 class MlpFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The MLP and its keys."""
 
-    seed: int
     questions: int
     digits: list[KeyTest]
     statement: str
@@ -100,26 +104,10 @@ class RowStates:
     truth: Int[Array, " batch"]
     predicted: Int[Array, " batch"]
 
-
-def study_mlp(
-    engine: Engine, samples: Samples, on_progress: Callable[[int], object] = lambda _: None
-) -> MlpFinding:
-    """Swap, separate, ablate."""
-    generator = samples.generator("keys")
-    shares = [(1 - NINES) / 2, NINES, (1 - NINES) / 2]
-    states = generator.choice(3, (QUESTIONS, samples.digits), p=shares)
-    questions = with_states(generator, states)
-    rows = row_states(engine, questions)
-    columns = Columns.of(questions)
-    tests = []
-    for k in reversed(range(samples.digits + 1)):
-        with torch.inference_mode():
-            row = rows[engine.layout.answer_length - 1 - k]
-            tests.append(_test(engine, row, Keys.of(columns, k), generator))
-        on_progress(2 * len(questions))
-    return MlpFinding(
-        seed=samples.seed, questions=len(questions), digits=tests, statement=_statement(tests)
-    )
+    @property
+    def middle(self) -> Float[Tensor, "batch d_model"]:
+        """What the MLP reads."""
+        return self.own + self.heads
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,47 +123,58 @@ class Keys:
     @classmethod
     def of(cls, columns: Columns, digit: int) -> Keys:
         """The keys of one answer digit."""
-        zero = np.zeros(len(columns.sums), dtype=np.int64)
-        has_own = digit < columns.digits
-        ba = columns.base_add[:, digit].astype(np.int64) if has_own else zero
-        state = columns.state[:, digit - 1].astype(np.int64) if digit >= 1 else zero
-        carry = columns.make_carry[:, digit - 2].astype(np.int64) if digit >= 2 else zero
-        arrives = (state == 2) | ((state == 1) & (carry == 1))
-        exists = dict(zip(PARTS, (has_own, digit >= 1, digit >= 2), strict=True))
-        parts = dict(zip(PARTS, (ba, state, carry), strict=True))
-        kept = {name: parts[name] for name in PARTS if exists[name]}
-        return cls(digit, kept, (ba + arrives) % 10)
+        parts, arrives = {}, np.zeros(len(columns.sums), dtype=bool)
+        if digit < columns.digits:
+            parts["BA"] = columns.base_add[:, digit].astype(np.int64)
+        if digit >= 1:
+            parts["state"] = columns.state[:, digit - 1].astype(np.int64)
+            arrives = parts["state"] == State.GENERATE
+        if digit >= 2:
+            parts["carry"] = columns.make_carry[:, digit - 2].astype(np.int64)
+            arrives |= (parts["state"] == State.PROPAGATE) & (parts["carry"] == 1)
+        return cls(digit, parts, columns.answer_digit(digit, arrives).astype(np.int64))
 
     @property
     def code(self) -> Int[Array, " batch"]:
         """The whole key as one number."""
-        sizes = {"BA": 10, "state": 3, "carry": 2}
         code = np.zeros(len(self.answer), dtype=np.int64)
         for name, part in self.parts.items():
-            code = code * sizes[name] + part
+            code = code * KEY_PARTS[name] + part
         return np.unique(code, return_inverse=True)[1]
+
+
+def study_mlp(engine: Engine, samples: Samples, advance: Advance = unheard) -> MlpFinding:
+    """Swap, separate and ablate."""
+    generator = samples.generator("keys")
+    shares = [(1 - PROPAGATING) / 2, PROPAGATING, (1 - PROPAGATING) / 2]
+    states = generator.choice(len(State), (KEY_QUESTIONS, samples.digits), p=shares)
+    questions = with_states(generator, states)
+    rows, columns = row_states(engine, questions), Columns.of(questions)
+    tests = []
+    for k in reversed(range(samples.digits + 1)):
+        with torch.inference_mode():
+            tests.append(_test(engine, rows[-1 - k], Keys.of(columns, k), generator))
+        advance(2 * len(questions))
+    return MlpFinding(questions=len(questions), digits=tests, statement=_statement(tests))
 
 
 def row_states(engine: Engine, questions: Questions) -> list[RowStates]:
     """The answer rows of the last layer, one after the other."""
     answers = engine.layout.answer_length
-    heads, middle, mlp, logits = [], [], [], []
+    chunks = []
     for state in engine.captures(questions):
-        last = state.layers[-1]
-        heads.append(last.heads.sum(2)[:, -answers:])
-        middle.append(last.middle[:, -answers:])
-        mlp.append(last.mlp[:, -answers:])
-        logits.append(state.logits)
+        last, said = state.layers[-1], state.logits.argmax(-1)
+        heads = last.heads.sum(2)[:, -answers:]
+        chunks.append((heads, last.middle[:, -answers:], last.mlp[:, -answers:], said))
+    heads, middle, mlp, said = (torch.cat(parts) for parts in zip(*chunks, strict=True))
     truth = engine.layout.answer_part(engine.layout.encode(questions))
-    predicted = torch.cat(logits).argmax(-1).numpy()
-    added, after, written = torch.cat(heads), torch.cat(middle), torch.cat(mlp)
     return [
         RowStates(
-            own=after[:, p] - added[:, p],
-            heads=added[:, p],
-            mlp=written[:, p],
+            own=middle[:, p] - heads[:, p],
+            heads=heads[:, p],
+            mlp=mlp[:, p],
             truth=truth[:, p],
-            predicted=predicted[:, p],
+            predicted=said[:, p].numpy(),
         )
         for p in range(answers)
     ]
@@ -189,10 +188,9 @@ def _test(engine: Engine, row: RowStates, keys: Keys, generator: np.random.Gener
     said = _swapped(engine, row, other)
     telling = keys.answer[other] != row.predicted
     alike = keys.answer[other] == keys.answer
-    middle = row.own + row.heads
     pairs = alike_pairs(code, keys.answer)
     block = block_of(engine.model, engine.config.layers - 1)
-    neurons, strongest = study_neurons(block, middle, keys.parts, code)
+    neurons, strongest = study_neurons(block, row.middle, keys.parts, code)
     return KeyTest(
         digit=f"A{keys.digit}",
         keys=int(code.max()) + 1,
@@ -201,8 +199,8 @@ def _test(engine: Engine, row: RowStates, keys: Keys, generator: np.random.Gener
         stays=Share.of_hits((said == row.predicted)[telling]),
         same_answer=Share.of_hits((said == row.predicted)[alike]),
         alike=int(pairs.sum()),
-        apart_in=int((told_apart(middle, code) & pairs).sum()),
-        apart_out=int((told_apart(row.mlp, code) & pairs).sum()),
+        apart_in=int((separable(row.middle, code) & pairs).sum()),
+        apart_out=int((separable(row.mlp, code) & pairs).sum()),
         neurons=neurons,
         strongest=strongest,
         without_mlp=_without_mlp(engine, row),
@@ -230,20 +228,17 @@ def _swapped(engine: Engine, row: RowStates, source: Array) -> Int[Array, " batc
 
 
 def _without_mlp(engine: Engine, row: RowStates) -> dict[str, Share]:
-    middle = row.own + row.heads
     ways = {"whole": row.mlp, "mean": row.mlp.mean(0), "zero": torch.zeros_like(row.mlp[0])}
-    return {
-        how: Share.of_hits(logits_of(engine.model, middle + mlp).argmax(-1).numpy() == row.truth)
-        for how, mlp in ways.items()
-    }
+    said = {how: logits_of(engine.model, row.middle + mlp).argmax(-1) for how, mlp in ways.items()}
+    return {how: Share.of_hits(tokens.numpy() == row.truth) for how, tokens in said.items()}
 
 
 def _margin_shares(engine: Engine, row: RowStates) -> dict[str, float]:
     """Each part's share in (true digit's logit) - (mean logit of the other digits)."""
-    direction = (engine.model.ln_final.w[:, None] * engine.model.unembed.W_U)[:, :10]
+    direction = (engine.model.ln_final.w[:, None] * engine.model.unembed.W_U)[:, :BASE]
     direction = direction - direction.mean(0)
     chosen = direction.T[torch.from_numpy(row.truth)]
-    rest = (direction.sum(1) - chosen) / 9
+    rest = (direction.sum(1) - chosen) / (BASE - 1)
     parts = {"before": row.own, "heads": row.heads, "MLP": row.mlp}
     leads = {name: float(((chosen - rest) * part).sum(1).mean()) for name, part in parts.items()}
     total = sum(leads.values())
@@ -251,18 +246,19 @@ def _margin_shares(engine: Engine, row: RowStates) -> dict[str, float]:
 
 
 def _statement(tests: list[KeyTest]) -> str:
-    """Whether the key is all that counts, digit by digit, and whether keys are kept apart."""
-    whole = [t.digit for t in tests if t.kept.low > SURE and t.follows.low > SURE]
-    partly = [t for t in tests if t.digit not in whole]
-    told = [f"The key decides {' '.join(whole)}" if whole else "The key decides no digit"]
-    told += [
-        f"{t.digit} stays in {t.kept.estimate:.1%} with another question of the same key, and "
-        f"follows another key in {t.follows.estimate:.1%}"
-        for t in partly
+    """Whether the key decides the digits, and whether keys are kept separate."""
+    decided = [test.digit for test in tests if test.decided]
+    said = [f"The key decides {spanned(decided) if decided else 'no digit'}."]
+    said += [
+        f"{test.digit} stays in {test.kept.estimate:.1%} of swaps with the same key and follows "
+        f"another key in {test.follows.estimate:.1%}."
+        for test in tests
+        if not test.decided
     ]
-    alike, apart = sum(t.alike for t in tests), sum(t.apart_out for t in tests)
-    before = sum(t.apart_in for t in tests)
+    alike, written, read = (
+        sum(getattr(test, name) for test in tests) for name in ("alike", "apart_out", "apart_in")
+    )
     return (
-        f"{'; '.join(told)}. Of {alike} pairs of keys with the same answer, {apart} are told apart "
-        f"by what the MLP writes, {before} by what it is given."
+        f"{' '.join(said)} Of {alike} pairs of keys with the same answer, {written} are separable "
+        f"in what the MLP writes, {read} in what it reads."
     )

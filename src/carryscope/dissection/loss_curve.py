@@ -1,4 +1,4 @@
-"""One loss over the steps of a training, smoothed so that one can say when it fell.
+"""One loss over the steps of a training, smoothed to find the step at which it fell.
 
 In: per step a mean loss and the number of questions behind it. Out: a `LossCurve`, which
 weighs each batch by its questions: three questions of class US9 count less than sixty of BA.
@@ -21,7 +21,7 @@ from carryscope.training.summary import LAST_STEPS
 
 WINDOW = 51
 """Steps averaged for a smoothed loss, centred. A batch of 64 has about three questions of class
-US9 for a digit, too few for a loss; 51 batches have 150."""
+US9 for a digit, too few for a loss. 51 batches have 150."""
 
 WINDOW_OF_RUN = 20
 """A window is at most one part in so many of a run, so that short runs keep their shape."""
@@ -54,7 +54,7 @@ class LossCurve:
         return np.where(counts, sums / np.maximum(counts, 1), np.nan)
 
     def stays_below(self, level: float) -> int | None:
-        """The first step from which no smoothed loss reaches the level any more."""
+        """The first step from which the smoothed loss stays below the level."""
         known = np.flatnonzero(~np.isnan(self.smooth))
         high = np.flatnonzero(self.smooth[known] >= level)
         after = known[high[-1] + 1 :] if len(high) else known

@@ -4,7 +4,8 @@ In: a block, its residual streams, and the key of each question. Out: how many n
 each part of the key, and the strongest ones by name.
 
 A neuron *follows* a part if the part explains more than half of the variance of its
-activation (the correlation ratio eta squared).
+activation (the correlation ratio eta squared). A neuron that is active only if the base sum is
+7, for example, follows BA.
 """
 
 from __future__ import annotations

@@ -1,24 +1,29 @@
-"""Every node taken away, one at a time: what fails, which digits, which questions.
+"""Every node ablated, one at a time: which questions and which digits fail.
 
 In: an engine and questions. Out: `NodesFinding`, the numbers behind the paper's node maps.
-A question counts as failing if it was answered right and no longer is; all teacher-forced.
+A question fails if it was answered right before and is not any more. All teacher-forced.
+Without P13.L0.H1 of the shipped model, for example, only A3 fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 import numpy as np
+from jaxtyping import Bool
 
 from carryscope.core.evidence import Share
-from carryscope.dissection.engine import UNCHANGED, Engine
+from carryscope.core.progress import Advance, unheard
+from carryscope.dissection.engine import UNCHANGED, Engine, by_token, hit
 from carryscope.dissection.interventions import How, all_nodes
 from carryscope.dissection.samples import Samples
 from carryscope.task.columns import Columns, QuestionClass
+from carryscope.task.operation import Array
 
 NODE_HOW: How = "mean"
-"""As the authors ablate nodes."""
+"""The authors ablate nodes to their mean too."""
+
+MOST_TRAVELLED = 5
+"""The authors' highest complexity, S5: a carry that passes four columns or more."""
 
 
 class NodeEffect(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +53,6 @@ class NodeEffect(msgspec.Struct, frozen=True, kw_only=True):
 class NodesFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The node maps."""
 
-    seed: int
     questions: int
     how: str
     clean: Share
@@ -59,69 +63,62 @@ class NodesFinding(msgspec.Struct, frozen=True, kw_only=True):
     statement: str
 
 
-def study_nodes(
-    engine: Engine, samples: Samples, on_progress: Callable[[int], object] = lambda _: None
-) -> NodesFinding:
+def study_nodes(engine: Engine, samples: Samples, advance: Advance = unheard) -> NodesFinding:
     """Ablate every node to its mean."""
     questions, nodes = samples.varied, all_nodes(engine.config)
     changes = [UNCHANGED, *(node.ablated(NODE_HOW) for node in nodes)]
-    outcomes = engine.answers(questions, changes, on_progress=on_progress)
+    outcomes = engine.answers(questions, changes, advance)
     correct, right_before = outcomes.correct[0], outcomes.right[0]
-    columns = Columns.of(questions)
-    effects = [
-        NodeEffect(
-            node=str(node),
-            row=node.row,
-            layer=node.layer,
-            head=node.head,
-            fails=Share.measured(int((correct & ~still).sum()), int(correct.sum())),
-            digits=_digits(engine.layout.answer_names, right_before, right),
-            classes=_classes(columns, correct, correct & ~still),
-            complexity=_complexity(columns, correct & ~still),
+    columns, names = Columns.of(questions), engine.layout.answer_names
+    effects = []
+    for node, still, right in zip(nodes, outcomes.correct[1:], outcomes.right[1:], strict=True):
+        failing = correct & ~still
+        effects.append(
+            NodeEffect(
+                node=str(node),
+                row=node.row,
+                layer=node.layer,
+                head=node.head,
+                fails=Share.of_hits(failing[correct]),
+                digits=hit(by_token(names, right_before & ~right, right_before)),
+                classes=_classes(columns, correct, failing),
+                complexity=_complexity(columns, failing),
+            )
         )
-        for node, still, right in zip(nodes, outcomes.correct[1:], outcomes.right[1:], strict=True)
-    ]
     used = {effect.row for effect in effects if effect.useful}
     return NodesFinding(
-        seed=samples.seed,
         questions=len(questions),
         how=NODE_HOW,
-        clean=Share.measured(int(correct.sum()), len(correct)),
+        clean=Share.of_hits(correct),
         nodes=effects,
         unused_rows=[row for row in range(engine.config.context) if row not in used],
         statement=_statement(effects),
     )
 
 
-def _digits(names: list[str], before: np.ndarray, after: np.ndarray) -> dict[str, Share]:
-    lost = (before & ~after).sum(0)
-    shares = zip(names, lost, before.sum(0), strict=True)
-    return {name: Share.measured(int(count), int(of)) for name, count, of in shares if count}
+def _classes(
+    columns: Columns, correct: Bool[Array, " batch"], failing: Bool[Array, " batch"]
+) -> dict[str, Share]:
+    asked = {kind.label: correct & (columns.question_class == kind) for kind in QuestionClass}
+    return hit({name: Share.of_hits(failing[mask]) for name, mask in asked.items()})
 
 
-def _classes(columns: Columns, before: np.ndarray, failing: np.ndarray) -> dict[str, Share]:
-    of_kind = {kind.label: columns.question_class == kind for kind in QuestionClass}
-    return {
-        name: Share.measured(int((failing & mask).sum()), int((before & mask).sum()))
-        for name, mask in of_kind.items()
-        if (failing & mask).any()
-    }
-
-
-def _complexity(columns: Columns, failing: np.ndarray) -> dict[str, int]:
-    """The authors' complexity: by the longest distance that a carry travels."""
-    travelled = np.where(columns.carry_in, columns.look_ahead + 1, 0).max(1).clip(max=5)
-    counts = np.bincount(travelled[failing], minlength=6)
+def _complexity(columns: Columns, failing: Bool[Array, " batch"]) -> dict[str, int]:
+    """The authors' complexity: the longest distance that a carry travels."""
+    travelled = (
+        np.where(columns.carry_in, columns.look_ahead + 1, 0).max(1).clip(max=MOST_TRAVELLED)
+    )
+    counts = np.bincount(travelled[failing])
     return {f"S{level}": int(count) for level, count in enumerate(counts) if count}
 
 
 def _statement(effects: list[NodeEffect]) -> str:
     useful = [effect for effect in effects if effect.useful]
     if not useful:
-        return "No node is useful: no question that was answered right fails without one."
+        return "No node is useful: without any one of them, no question fails."
     worst = max(useful, key=lambda effect: effect.fails.estimate)
+    rows = [effect.row for effect in useful]
     return (
-        f"{len(useful)} of {len(effects)} nodes are useful, at rows "
-        f"{min(e.row for e in useful)} to {max(e.row for e in useful)}. Without {worst.node}, "
-        f"{worst.fails.estimate:.0%} of the questions fail."
+        f"{len(useful)} of {len(effects)} nodes are useful, at rows {min(rows)} to {max(rows)}. "
+        f"Without {worst.node}, {worst.fails.estimate:.0%} of the questions fail."
     )

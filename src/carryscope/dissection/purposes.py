@@ -1,4 +1,8 @@
-"""What the sub-task search writes down: purposes with their evidence, and all scores."""
+"""The finding of the sub-task search: purposes with their evidence, and all scores.
+
+`Purpose(node="P13.L0.H1", digit="A3", variable="state(2)", follows=...)` says that at row 13
+head 1 carries the state of column 2 for the answer digit A3.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ class Purpose(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     column: int
     same_as: list[str]
-    """Variables that the pairs cannot tell from this one."""
+    """Variables that the pairs cannot separate from this one."""
     follows: Share
     """Pairs that land on the predicted digit."""
     control_node: str | None
@@ -45,7 +49,6 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True):
 class SubtasksFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The purpose map."""
 
-    seed: int
     pairs: int
     purposes: list[Purpose]
     scores: list[Scores]
@@ -56,7 +59,7 @@ class SubtasksFinding(msgspec.Struct, frozen=True, kw_only=True):
     statement: str
 
     def purpose_of(self, node: str) -> str:
-        """A cell of the purpose map: what a node carries; if only with others, so; or `??`."""
+        """A cell of the purpose map: what a node carries, alone or with others; else `??`."""
         alone = [f"{p.digit}.{p.variable}" for p in self.purposes if p.node == node]
         if alone:
             return " ".join(alone)

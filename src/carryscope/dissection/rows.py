@@ -1,32 +1,38 @@
-"""Which rows, tokens and attention edges the model uses: the paper's tables, and what could fail.
+"""Which rows, tokens and attention edges the model uses.
 
-In: an engine, questions, and an untrained model of the same shape. Out: `RowsFinding`.
+In: an engine and questions. Out: `RowsFinding`, for the model and for an untrained one of the
+same shape.
 
-The paper ablates the residual stream after the last block, row by row, and concludes that
-rows before "=" are not used and that each row computes one digit. In a one-layer model that
-cannot come out otherwise, trained or not: what stands at a row after the last block reaches
-the logits of that row and nothing else. So beside the paper's table stand three tests that
-could have failed: attention edges from each answer row cut one by one, keys and values of
-each token ablated, and, with two layers or more, rows ablated below the last layer. And all
-of it again on an untrained model.
+The paper ablates the residual stream after the last block, row by row. It concludes that rows
+before "=" are not used and that each row computes one digit. In a one-layer model nothing else
+is possible, trained or not: a row after the last block reaches only its own logits. So next to
+the paper's table there are three tests that could fail. We cut attention edges from each answer
+row one by one. We ablate the keys and values of each token. With two layers or more, we ablate
+rows below the last layer.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
+from itertools import product
+from typing import get_args
 
 import msgspec
-import numpy as np
+import torch
+from jaxtyping import Bool
 
 from carryscope.core.evidence import Mean, Share
-from carryscope.dissection.engine import UNCHANGED, Engine
-from carryscope.dissection.interventions import Ablate, Cut, How
+from carryscope.core.progress import Advance, unheard
+from carryscope.dissection.engine import UNCHANGED, Change, Engine, by_token, hit
+from carryscope.dissection.interventions import PATTERN, Ablate, Cut, How
 from carryscope.dissection.samples import Samples
+from carryscope.model.transformer import Transformer, initialise
+from carryscope.task.operation import Array
 
 PAPER_THRESHOLD = 0.08
-"""The paper's cut-off, in nats. It compares it with the loss; we, with the rise of the loss,
-because the loss without any ablation depends on how many cascades the questions have."""
+"""The paper's cut-off, in nats. The paper compares it with the loss. We compare it with the rise
+of the loss, because the clean loss depends on how many cascades the questions have."""
 
 EDGE_QUESTIONS = 256
 """Questions, rich in nines, for the tests of edges and tokens, of which there are many."""
@@ -34,10 +40,13 @@ EDGE_QUESTIONS = 256
 NOISE = 0.02
 """An edge counts as used only if cutting it surely changes more answers than this."""
 
+UNTRAINED_SEED = 0
+"""The weights of the untrained control: those a training with this seed starts from."""
+
 FORCED = (
-    "What stands at a row after the last block reaches the logits of that row alone. So this "
-    "table has the same shape for every model, trained or not, and says nothing about "
-    "how the model works. The tests of edges, tokens and lower layers could have failed."
+    "A row after the last block reaches only its own logits. So this table has the same shape "
+    "for every model, trained or not, and says nothing about how the model works. The tests of "
+    "edges, tokens and lower layers could have failed."
 )
 
 
@@ -70,9 +79,14 @@ class EdgeEffect(msgspec.Struct, frozen=True, kw_only=True):
     flipped: Share
     """Answers of that row that change, of all."""
 
+    @property
+    def used(self) -> bool:
+        """Whether cutting the edge surely changes answers."""
+        return self.flipped.low > NOISE
+
 
 class TokenEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """What one token offers to be read, its keys and values, ablated in one layer."""
+    """The keys or values of one token, ablated in one layer."""
 
     layer: int
     token: str
@@ -85,7 +99,6 @@ class TokenEffect(msgspec.Struct, frozen=True, kw_only=True):
 class RowsFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Rows, edges and tokens."""
 
-    seed: int
     questions: int
     edge_questions: int
     threshold: float
@@ -99,164 +112,126 @@ class RowsFinding(msgspec.Struct, frozen=True, kw_only=True):
     statement: str
 
 
-def study_rows(
-    engine: Engine,
-    samples: Samples,
-    untrained: Engine | None = None,
-    on_progress: Callable[[int], object] = lambda _: None,
-) -> RowsFinding:
-    """The paper's row table, the tests that could have failed, and both on the control."""
-    clean_loss, rows = _rows(engine, samples, on_progress)
-    edges = _edges(engine, samples, on_progress)
-    control = study_rows(untrained, samples, None, on_progress) if untrained else None
+def study_rows(engine: Engine, samples: Samples, advance: Advance = unheard) -> RowsFinding:
+    """The paper's row table and the tests that could fail, on the model and on the control."""
+    found = _measured(engine, samples, advance)
+    generator = torch.Generator().manual_seed(UNTRAINED_SEED)
+    untrained = initialise(Transformer(engine.config), generator)
+    control = _measured(Engine(untrained, engine.reference), samples, advance)
+    used, of = sum(edge.used for edge in control.edges), len(control.edges)
+    statement = f"{found.statement} In an untrained model of the same shape it is {used} of {of}."
+    return msgspec.structs.replace(found, untrained=control, statement=statement)
+
+
+def _measured(engine: Engine, samples: Samples, advance: Advance) -> RowsFinding:
+    clean_loss, rows = _rows(engine, samples, advance)
+    edges = _edges(engine, samples, advance)
     return RowsFinding(
-        seed=samples.seed,
         questions=len(samples.varied),
         edge_questions=EDGE_QUESTIONS,
         threshold=PAPER_THRESHOLD,
         clean_loss=clean_loss,
         rows=rows,
         edges=edges,
-        tokens=_tokens(engine, samples, on_progress),
+        tokens=_tokens(engine, samples, advance),
         remark=FORCED,
-        untrained=control,
-        statement=_statement(edges, control),
+        untrained=None,
+        statement=_statement(edges),
     )
 
 
-def _rows(
-    engine: Engine, samples: Samples, on_progress: Callable[[int], object]
-) -> tuple[Mean, list[RowEffect]]:
-    names, last = engine.layout.position_names, engine.config.layers - 1
-    ways: list[How] = ["zero", "mean"]
-    wanted = [
-        (layer, row, how)
-        for layer in range(engine.config.layers)
-        for how in ways
-        for row in range(engine.config.context)
-    ]
+def _rows(engine: Engine, samples: Samples, advance: Advance) -> tuple[Mean, list[RowEffect]]:
+    config, layout = engine.config, engine.layout
+    places = list(product(range(config.layers), get_args(How), range(config.context)))
     changes = [
-        Ablate(f"blocks.{layer}.hook_resid_post", (row,), how=how) for layer, row, how in wanted
+        Ablate(f"blocks.{layer}.hook_resid_post", (row,), how=how) for layer, how, row in places
     ]
-    outcomes = engine.answers(samples.varied, [UNCHANGED, *changes], on_progress=on_progress)
-    limit = float(outcomes.loss[0].mean()) + PAPER_THRESHOLD
+    outcomes = engine.answers(samples.varied, [UNCHANGED, *changes], advance)
+    clean, limit = outcomes.predicted[0], float(outcomes.loss[0].mean()) + PAPER_THRESHOLD
     effects = [
         RowEffect(
             layer=layer,
             row=row,
-            token=names[row],
+            token=layout.position_names[row],
             how=how,
-            forced=layer == last,
+            forced=layer == config.layers - 1,
             loss=Mean.measured(loss.mean(1).tolist()),
             important=bool(loss.mean() > limit),
-            changed=_changed(engine.layout.answer_names, outcomes.predicted[0], said),
+            changed=hit(by_token(layout.answer_names, said != clean)),
             patterns=_patterns(said == outcomes.truth),
         )
-        for (layer, row, how), loss, said in zip(
-            wanted, outcomes.loss[1:], outcomes.predicted[1:], strict=True
+        for (layer, how, row), loss, said in zip(
+            places, outcomes.loss[1:], outcomes.predicted[1:], strict=True
         )
     ]
     return Mean.measured(outcomes.loss[0].mean(1).tolist()), effects
 
 
-def _changed(names: list[str], before: np.ndarray, after: np.ndarray) -> dict[str, Share]:
-    counts = zip(names, (before != after).sum(0), strict=True)
-    return {name: Share.measured(int(count), len(before)) for name, count in counts if count}
-
-
-def _patterns(right: np.ndarray) -> dict[str, int]:
+def _patterns(right: Bool[Array, "batch answer"]) -> dict[str, int]:
     """Wrong answers grouped by their wrong digits, the commonest group first."""
     wrong = right[~right.all(1)]
     groups = Counter("".join("y" if ok else "N" for ok in row) for row in wrong)
     return dict(sorted(groups.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _edges(
-    engine: Engine, samples: Samples, on_progress: Callable[[int], object]
-) -> list[EdgeEffect]:
+def _edges(engine: Engine, samples: Samples, advance: Advance) -> list[EdgeEffect]:
     layout = engine.layout
-    wanted = [
+    places = [
         (layer, row, key)
-        for layer in range(engine.config.layers)
-        for row in layout.answer_rows
+        for layer, row in product(range(engine.config.layers), layout.answer_rows)
         for key in range(row + 1)
     ]
-    cuts = [Cut(f"blocks.{layer}.attn.hook_pattern", (row,), (key,)) for layer, row, key in wanted]
-    flipped = _flipped(engine, samples, cuts, on_progress)
-    return [
-        EdgeEffect(
-            layer=layer,
-            row=row,
-            answer=layout.answer_names[row - layout.first_row],
-            token=layout.position_names[key],
-            flipped=Share.measured(int(counts[row - layout.first_row]), EDGE_QUESTIONS),
+    cuts = [Cut(f"blocks.{layer}.{PATTERN}", (row,), (key,)) for layer, row, key in places]
+    effects = []
+    for (layer, row, key), flipped in zip(
+        places, _flipped(engine, samples, cuts, advance), strict=True
+    ):
+        answer = layout.answer_names[row - layout.first_row]
+        token = layout.position_names[key]
+        effects.append(
+            EdgeEffect(layer=layer, row=row, answer=answer, token=token, flipped=flipped[answer])
         )
-        for (layer, row, key), counts in zip(wanted, flipped, strict=True)
-    ]
+    return effects
 
 
-def _tokens(
-    engine: Engine, samples: Samples, on_progress: Callable[[int], object]
-) -> list[TokenEffect]:
-    """The tokens of the question; those that are always the same have only a zero to go to."""
-    layout = engine.layout
-    wanted: list[tuple[int, int, str, How]] = [
-        (layer, position, site, "mean" if "D" in layout.position_names[position] else "zero")
-        for layer in range(engine.config.layers)
-        for position in range(layout.first_row + 1)
-        for site in ("attn.hook_k", "attn.hook_v")
-    ]
+def _tokens(engine: Engine, samples: Samples, advance: Advance) -> list[TokenEffect]:
+    """The tokens of the question. Those that never change can only be set to zero."""
+    names = engine.layout.position_names
+    positions = range(engine.layout.first_row + 1)
+    sites = ("attn.hook_k", "attn.hook_v")
+    places = list(product(range(engine.config.layers), positions, sites))
+    ways: list[How] = ["mean" if "D" in names[position] else "zero" for _, position, _ in places]
     changes = [
         Ablate(f"blocks.{layer}.{site}", (position,), how=how)
-        for layer, position, site, how in wanted
+        for (layer, position, site), how in zip(places, ways, strict=True)
     ]
-    flipped = _flipped(engine, samples, changes, on_progress)
+    shares = _flipped(engine, samples, changes, advance)
     return [
-        TokenEffect(
-            layer=layer,
-            token=layout.position_names[position],
-            site=site,
-            how=how,
-            flipped={
-                name: Share.measured(int(count), EDGE_QUESTIONS)
-                for name, count in zip(layout.answer_names, counts, strict=True)
-            },
-        )
-        for (layer, position, site, how), counts in zip(wanted, flipped, strict=True)
+        TokenEffect(layer=layer, token=names[position], site=site, how=how, flipped=flipped)
+        for (layer, position, site), how, flipped in zip(places, ways, shares, strict=True)
     ]
 
 
 def _flipped(
-    engine: Engine,
-    samples: Samples,
-    changes: list[Ablate] | list[Cut],
-    on_progress: Callable[[int], object],
-) -> np.ndarray:
-    """How many answers change under each intervention, by answer token.
+    engine: Engine, samples: Samples, changes: Sequence[Change], advance: Advance
+) -> list[dict[str, Share]]:
+    """The answers that change under each intervention, by answer token.
 
-    Changes, not mistakes, are counted: an untrained model has nothing to unlearn.
+    We count changes, not mistakes, because an untrained model has no right answers to lose.
     """
     questions = samples.nines_rich("edges", EDGE_QUESTIONS)
-    said = engine.answers(questions, [UNCHANGED, *changes], on_progress=on_progress).predicted
-    counts: np.ndarray = (said[1:] != said[0]).sum(1)
-    return counts
+    clean, *said = engine.answers(questions, [UNCHANGED, *changes], advance).predicted
+    return [by_token(engine.layout.answer_names, one != clean) for one in said]
 
 
-def _statement(edges: list[EdgeEffect], control: RowsFinding | None) -> str:
-    """Which tokens each answer digit depends on, and how that looks in an untrained model."""
-    used: dict[str, list[EdgeEffect]] = {}
-    for edge in edges:
-        used.setdefault(edge.answer, []).extend([edge] if edge.flipped.low > NOISE else [])
-    told = []
-    for answer, cut in used.items():
-        tokens = [e.token for e in sorted(cut, key=lambda e: -e.flipped.estimate)]
-        told.append(f"{answer} {' '.join(dict.fromkeys(tokens)) or 'none'}")
-    beside = ""
-    if control:
-        spread = sum(edge.flipped.low > NOISE for edge in control.edges)
-        beside = f" In the untrained control it is {spread} of {len(control.edges)}."
-    count = sum(map(len, used.values()))
+def _statement(edges: list[EdgeEffect]) -> str:
+    """How many edges matter, and which tokens each answer digit depends on."""
+    used = {edge.answer: [e for e in edges if e.answer == edge.answer and e.used] for edge in edges}
+    needs = []
+    for answer, its in used.items():
+        tokens = [edge.token for edge in sorted(its, key=lambda e: -e.flipped.estimate)]
+        needs.append(f"{answer} needs {' '.join(dict.fromkeys(tokens)) or 'none'}")
     return (
-        f"{count} of {len(edges)} edges from answer rows change answers when cut: "
-        f"{'; '.join(told)}.{beside}"
+        f"Cutting {sum(map(len, used.values()))} of {len(edges)} attention edges from answer rows "
+        f"changes answers: {', '.join(needs)}."
     )

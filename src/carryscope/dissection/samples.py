@@ -1,6 +1,8 @@
-"""The questions that the experiments are made on. All of them follow from one seed.
+"""The questions of the experiments. All of them follow from one seed.
 
-In: a number of digits and a seed. Out: `Questions`, the same on every machine.
+In: a number of digits and a seed. Out: `Questions`, the same on every machine:
+
+    Samples(digits=5, seed=0).nines_rich("edges", 256)
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from carryscope.task.questions import Questions
 from carryscope.task.sampling import enriched, uniform, with_nines
 
 BATCH, BATCHES = 64, 15
-"""The paper's batch, and how many of them: 960 questions beside the curated ones."""
+"""The paper's batch, and how many of them: 960 questions, and the curated ones."""
 
 PER_CLASS = 250
 """Questions of each class."""
 
 _DRAWN_AT_ONCE, _MOST_DRAWS = 20_000, 20
-"""Cascades are 1 in 200 enriched questions; where a class does not exist we stop looking."""
+"""Cascades are 1 in 200 enriched questions. If a class does not exist we stop looking."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Samples:
 
     @cached_property
     def by_class(self) -> dict[QuestionClass, Questions]:
-        """As many questions of each class, enriched by the paper's rule."""
+        """The same number of questions of each class, enriched by the paper's rule."""
         generator = self.generator("by class")
         found: dict[QuestionClass, list[Questions]] = {kind: [] for kind in QuestionClass}
         for _ in range(_MOST_DRAWS):
@@ -63,9 +65,9 @@ class Samples:
         return {kind: questions for kind, questions in joined.items() if len(questions)}
 
     def nines_rich(self, purpose: str, count: int) -> Questions:
-        """Questions of which each has its own share of columns that sum to 9, from none to all.
+        """Questions, each with its own share of columns that propagate, from none to all.
 
-        So long look-aheads, which are what is hard, are as common as short ones.
+        So long look-aheads, which are hard, are as common as short ones.
         """
         generator = self.generator(purpose)
         questions = uniform(generator, count, self.digits)

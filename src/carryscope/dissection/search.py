@@ -1,23 +1,26 @@
-"""The search for sub-tasks in progress: parts patched, hypotheses scored, controls beaten or not.
+"""The search for sub-tasks: patch parts, score hypotheses, keep those that beat their controls.
 
-In: an engine and pairs of questions. Out: the purposes and scores gathered on the way.
+In: an engine and pairs of questions. Out: purposes, such as "P13.L0.H1 carries MC1(2) for A3",
+and the score of every hypothesis tested.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 from carryscope.core.evidence import Share
+from carryscope.core.progress import Advance
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.hypotheses import Hypothesis, Pairs, Prediction, hypotheses_for
-from carryscope.dissection.interventions import NodeSet, parts_at, rows_that_matter
+from carryscope.dissection.interventions import Node, parts_at, rows_that_matter
 from carryscope.dissection.purposes import Purpose, Scores
+from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.operation import Array
 
 LEAST_PAIRS = 30
-"""With fewer pairs a hypothesis is not tested, and two count as not told apart."""
+"""With fewer pairs a hypothesis is not tested, and two hypotheses count as the same."""
 
 MAJORITY = 0.5
 """A part that decides a variable decides it more often than not."""
@@ -36,13 +39,13 @@ class Rival(NamedTuple):
         return self.follows_this.low - self.follows_rival.high
 
 
-class Search:
+class SubtaskSearch:
     """The search in progress."""
 
-    def __init__(self, engine: Engine, pairs: Pairs, on_progress: Callable[[int], object]) -> None:
-        self._engine, self._pairs, self._on_progress = engine, pairs, on_progress
+    def __init__(self, engine: Engine, pairs: Pairs, advance: Advance) -> None:
+        self._engine, self._pairs, self._advance = engine, pairs, advance
         self._digits = engine.config.digits
-        self._said: dict[NodeSet, Array] = {}
+        self._said: dict[Node, Array] = {}
         self._clean = engine.answers(pairs.base).predicted[0][:, ::-1]
         self._predictions: dict[int, dict[Hypothesis, Prediction]] = {
             k: {
@@ -55,61 +58,56 @@ class Search:
         self.scores: list[Scores] = []
 
     def everywhere(self) -> None:
-        """Single nodes first; then sets of heads, for the digits that still want something."""
+        """Single nodes first; then sets of heads, for the digits that still miss something."""
+        config = self._engine.config
         places = [
             (row, layer)
-            for layer in range(self._engine.config.layers)
-            for row in rows_that_matter(self._engine.config, layer)
+            for layer in range(config.layers)
+            for row in rows_that_matter(config, layer)
         ]
-        nodes = [node for place in places for node in parts_at(self._engine.config, *place)]
-        self._try([NodeSet((node,)) for node in nodes], range(self._digits + 1))
+        nodes = [node for place in places for node in parts_at(config, *place)]
+        self._try(nodes, range(self._digits + 1))
         wanting = [k for k in range(self._digits + 1) if self.missing_at(k)]
-        heads = [
-            tuple(node for node in nodes if node[:2] == place and node.head is not None)
-            for place in places
-        ]
-        whole = [NodeSet(row) for row in heads if len(row) > 1]
+        heads = tuple(range(config.heads))
+        whole = [Node(*place, heads) for place in places if len(heads) > 1]
         whole = [row for row in self._run(whole, wanting) if self._does_anything(row, wanting)]
-        pairs = [NodeSet(pair) for row in whole for pair in combinations(row.nodes, 2)]
+        pairs = [row._replace(heads=pair) for row in whole for pair in combinations(heads, 2)]
         self._try([pair for pair in pairs if pair not in whole], wanting)
         self._judge(whole, wanting)
 
-    def _does_anything(self, part: NodeSet, digits: Sequence[int]) -> bool:
+    def _does_anything(self, part: Node, digits: Sequence[int]) -> bool:
         """Whether patching a part changes answers enough for a hypothesis to be tested."""
         changed = (self._said[part] != self._clean)[:, digits].any(1)
         return bool(changed.sum() >= LEAST_PAIRS)
 
-    def _digits_reached(self, part: NodeSet) -> list[int]:
+    def _digits_reached(self, part: Node) -> list[int]:
         """The answer digits that a change of this part can reach."""
-        layout = self._engine.layout
-        last = part.layer == self._engine.config.layers - 1
-        rows = (
-            [part.row] if last else range(max(part.row, layout.first_row), layout.answer_rows.stop)
-        )
-        digits = [layout.answer_rows.stop - 1 - p for p in rows]
-        return [k for k in digits if k <= self._digits]
+        rows = self._engine.layout.answer_rows
+        if part.layer == self._engine.config.layers - 1:
+            reached = [part.row]
+        else:
+            reached = [row for row in rows if row >= part.row]
+        return [k for row in reached if (k := rows.stop - 1 - row) <= self._digits]
 
-    def _try(self, parts: Sequence[NodeSet], digits: Sequence[int]) -> None:
+    def _try(self, parts: Sequence[Node], digits: Sequence[int]) -> None:
         self._judge(self._run(parts, digits), digits)
 
-    def _run(self, parts: Sequence[NodeSet], digits: Sequence[int]) -> list[NodeSet]:
+    def _run(self, parts: Sequence[Node], digits: Sequence[int]) -> list[Node]:
         """Answer the base questions with each part that reaches a digit taken from the source."""
         parts = [part for part in parts if set(self._digits_reached(part)) & set(digits)]
         changes = [part.patched(self._pairs.source) for part in parts]
         if parts:
-            outcomes = self._engine.answers(
-                self._pairs.base, changes, on_progress=self._on_progress
-            )
+            outcomes = self._engine.answers(self._pairs.base, changes, self._advance)
             self._said |= dict(zip(parts, outcomes.predicted[:, :, ::-1], strict=True))
         return parts
 
-    def _judge(self, parts: Sequence[NodeSet], digits: Sequence[int]) -> None:
+    def _judge(self, parts: Sequence[Node], digits: Sequence[int]) -> None:
         for part in parts:
             for k in self._digits_reached(part):
                 if k in digits:
                     self._judge_one(part, k)
 
-    def _judge_one(self, part: NodeSet, k: int) -> None:
+    def _judge_one(self, part: Node, k: int) -> None:
         """Score every hypothesis about one digit; keep the best that beats all its controls."""
         scores = {
             h: self._follows(part, h)
@@ -124,7 +122,7 @@ class Search:
         if found and not self._carried_by_fewer(found):
             self.purposes.append(found)
 
-    def _follows(self, part: NodeSet, hypothesis: Hypothesis) -> Share:
+    def _follows(self, part: Node, hypothesis: Hypothesis) -> Share:
         """The share of telling pairs that land on the predicted digit."""
         prediction = self._predictions[hypothesis.digit][hypothesis]
         said = self._said[part][:, hypothesis.digit]
@@ -140,7 +138,7 @@ class Search:
             for p in self.purposes
         )
 
-    def _purpose(self, part: NodeSet, hypothesis: Hypothesis) -> Purpose | None:
+    def _purpose(self, part: Node, hypothesis: Hypothesis) -> Purpose | None:
         """The purpose, if the hypothesis beats its controls."""
         follows = self._follows(part, hypothesis)
         control = self._best_control(part, hypothesis)
@@ -166,21 +164,19 @@ class Search:
             follows_control=nearest.follows_rival,
         )
 
-    def _best_control(self, part: NodeSet, hypothesis: Hypothesis) -> tuple[NodeSet, Share] | None:
+    def _best_control(self, part: Node, hypothesis: Hypothesis) -> tuple[Node, Share] | None:
         """The control node that does best on the same pairs.
 
         For a head: another head of the same row. For several: also each of them alone, or the
-        set would say nothing new. An MLP, and the only head of a model, have nothing beside
-        them, so they have no control node.
+        set would say nothing new. An MLP and the only head of a model have no control node.
         """
         here = (part.row, part.layer)
         singles = [p for p in self._said if len(p.heads) == 1 and (p.row, p.layer) == here]
-        beside = [p for p in singles if part.heads and p != part]
-        shares = [(p, self._follows(p, hypothesis)) for p in beside]
+        shares = [(p, self._follows(p, hypothesis)) for p in singles if part.heads and p != part]
         return max(shares, key=lambda pair: pair[1].estimate, default=None)
 
-    def _rivals(self, part: NodeSet, hypothesis: Hypothesis) -> tuple[list[Rival], list[str]]:
-        """Every other hypothesis as a control; and those that no pair tells from this one."""
+    def _rivals(self, part: Node, hypothesis: Hypothesis) -> tuple[list[Rival], list[str]]:
+        """Every other hypothesis as a control; and those that no pair separates from this one."""
         k = hypothesis.digit
         said, ours = self._said[part][:, k], self._predictions[k][hypothesis]
 
@@ -199,16 +195,14 @@ class Search:
 
     def missing_at(self, k: int) -> list[str]:
         """What Algorithm 1 needs for a digit and no head, or set of heads, was found to carry."""
-        found = {(p.kind, p.column) for p in self.purposes if p.digit == f"A{k}" and p.heads}
-        if ("digit", k) in found:
+        found = {p.variable for p in self.purposes if p.digit == f"A{k}" and p.heads}
+        if f"digit({k})" in found:
             return []
-        missing = []
-        if k < self._digits and ("BA", k) not in found:
-            missing.append(f"BA({k})")
-        if k >= 1 and not {("MC1", k - 1), ("state", k - 1), ("carry_in", k)} & found:
-            missing.append(f"{'state' if k > 1 else 'MC1'}({k - 1})")
-        if k >= 2 and not {("MC1", k - 2), ("state", k - 2), ("carry_in", k)} & found:
-            missing.append(f"MC1({k - 2})")
+        missing = [f"BA({k})"] if k < self._digits and f"BA({k})" not in found else []
+        for column in range(k - 1, max(-1, k - 1 - ALGORITHM_1_REACH), -1):
+            if not {f"MC1({column})", f"state({column})", f"carry_in({k})"} & found:
+                decides = column == k - ALGORITHM_1_REACH or column == 0
+                missing.append(f"{'MC1' if decides else 'state'}({column})")
         return missing
 
     def missing(self) -> list[str]:

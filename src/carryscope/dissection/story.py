@@ -1,13 +1,13 @@
-"""The story a training tells: what was learnt, when, and in which order.
+"""How a training went: what was learnt, when, and in which order.
 
 In: the metrics of a run. Out: a `TrainingStory`: smoothed curves, the step at which each
 (answer digit, task) was learnt, the paper's three phases, how far UC1 lags behind BA, and the
-prediction of the mathematical framework beside it. `A3 UC1` is the answer digit A3 on
-questions of class UC1, such as 00800+00400=001200.
+order that the mathematical framework predicts. `A3 UC1` is the answer digit A3 on questions of
+class UC1, such as 00800+00400=001200.
 
-All losses are those of the training batches: teacher-forced, and on the recipe's own mix of
-questions, which may change on the way. So an order found here belongs to a recipe as much as
-to a model: `fast-5`, say, starts its heads one by one and shows many nines early.
+All losses are those of the training batches: teacher-forced, on the recipe's own mix of
+questions, which may change during training. So an order found here belongs to a recipe as much
+as to a model. `fast-5`, for example, starts its heads one by one and shows many nines early.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import numpy as np
 
 from carryscope.core.errors import CallError
 from carryscope.core.evidence import Share
+from carryscope.core.words import listed
 from carryscope.dissection.loss_curve import LossCurve, task_curves, token_curves
 from carryscope.task.columns import Task
 from carryscope.task.framework import RankAgreement, task_shares
+from carryscope.task.operation import BASE
 from carryscope.training.losses import StepRecord
 from carryscope.training.summary import LAST_STEPS
 
@@ -29,15 +31,15 @@ CURVE_POINTS = 100
 """Points kept of each curve: as many as a small picture can show."""
 
 LEARNT_LOSS = math.log(2) / 2
-"""A pair is learnt at the step from which its smoothed loss stays below this, 0.35 nats, to the
-end. Guessing a digit costs ln 10 = 2.30; knowing all but whether a carry arrives costs ln 2 =
-0.69, and so does guessing the highest digit. Over all questions of a digit, half of that takes
-using carries; on BA alone it can also be had by betting that none arrives."""
+"""A pair is learnt at the step from which its smoothed loss stays below this, 0.35 nats. Guessing
+a digit costs ln 10 = 2.30. Knowing all but the carry costs ln 2 = 0.69, and so does guessing the
+highest digit. Over all questions of a digit, half of that takes using carries. On BA alone it
+can also be reached by betting that none arrives."""
 
 DISCOVERY_BELOW, CLEAN_UP_BELOW = 0.9, 0.1
-"""Phase 2 (algorithm discovery) is the fall from 90 % to 10 % of the early loss, as one measures
-the fall time of a pulse; phase 1 (memorisation) is before it, phase 3 (clean-up) after it. A
-boundary is the step from which the smoothed loss stays below that level to the end."""
+"""Phase 2 (algorithm discovery) is the fall from 90 % to 10 % of the early loss, like the fall
+time of a pulse. Phase 1 (memorisation) is before it, phase 3 (clean-up) after it. A boundary is
+the step from which the smoothed loss stays below that level to the end."""
 
 
 class Curves(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +63,7 @@ class DigitStory(msgspec.Struct, frozen=True, kw_only=True):
     """Mean of the last 100 steps, here and below."""
     early_loss: float
     """What its phases start from: the first smoothed loss, but at most that of guessing. (A
-    model starts above it, as it first has to learn that answers are made of digits.)"""
+    model starts above it, because it first learns that answers are made of digits.)"""
     discovery_from: int | None
     """First step of phase 2; null if the loss never fell."""
     clean_up_from: int | None
@@ -90,8 +92,8 @@ class PairStory(msgspec.Struct, frozen=True, kw_only=True):
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
     """How UC1 of a digit trails its BA. At the highest digit these are just "1" and "0".
 
-    A lag need not mean two algorithms: whoever cannot tell yet whether a carry arrives does
-    well to bet on the commoner case, BA, and that too puts UC1 behind.
+    A lag need not mean two algorithms. A model that cannot see yet whether a carry arrives does
+    well to bet on the commoner case, BA. That also puts UC1 behind.
     """
 
     digit: str
@@ -101,27 +103,27 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
     """From BA learnt to UC1 learnt; null unless both were."""
     smoothed_above: float | None
     """Share of the steps of phase 2 in which the smoothed loss of UC1 was above that of BA. It
-    has no interval: neighbouring smoothed losses share most of their questions."""
+    has no interval, because neighbouring smoothed losses share most of their questions."""
     batches_above: Share
-    """The same for the bare losses of each batch. Batches are drawn apart from each other, so
-    the interval is fair to their noise; it says nothing about another training."""
+    """The same for the bare losses of each batch. Batches are drawn independently, so the
+    interval covers their noise. It says nothing about another training."""
 
 
 class TrainingStory(msgspec.Struct, frozen=True, kw_only=True):
-    """What the metrics of one training say, beside what the framework predicts."""
+    """What the metrics of one training show, next to what the framework predicts."""
 
     steps: int
     learnt_loss: float
     """The threshold below which a loss counts as learnt."""
     curves: Curves
     digits: list[DigitStory]
-    """In the order the model writes them, a sign left out."""
+    """In the order the model writes them, without a sign."""
     pairs: list[PairStory]
     observed_order: list[str]
     """The pairs that were learnt, first to last."""
     predicted_order: list[str]
-    """All pairs by their share of uniform questions, larger first: the framework's rule. Among
-    digits shares differ little (A3 BA 50.05 %, A4 BA 50.005 %), so there it says little."""
+    """All pairs by their share of uniform questions, larger first: the framework's rule. Between
+    digits the shares differ little (A3 BA 50.05 %, A4 BA 50.005 %), so there it says little."""
     pair_agreement: RankAgreement
     """Between these orders. Pairs never learnt are tied behind all others."""
     digit_agreement: RankAgreement
@@ -131,6 +133,10 @@ class TrainingStory(msgspec.Struct, frozen=True, kw_only=True):
     """Digits whose UC1 was learnt later than their BA, of those where either was learnt."""
     statements: list[str]
     """The story in a few sentences."""
+
+    @property
+    def statement(self) -> str:
+        return " ".join(self.statements)
 
 
 def training_story(
@@ -146,7 +152,7 @@ def training_story(
     pairs = {pair: _pair_story(*pair, curves[pair], float(shares[pair])) for pair in shares}
     lags = [_lag(story, curves) for story in stories if (story.digit, Task.UC1) in curves]
     seen = [pair for pair in shares if pairs[pair].questions]
-    told = TrainingStory(
+    story = TrainingStory(
         steps=len(metrics),
         learnt_loss=LEARNT_LOSS,
         curves=_thinned(tokens, curves),
@@ -167,16 +173,17 @@ def training_story(
         ),
         statements=[],
     )
-    return msgspec.structs.replace(told, statements=_statements(told))
+    sentences = (_digits, _order, _early_nines, _lags, _phases)
+    return msgspec.structs.replace(story, statements=[s for of in sentences if (s := of(story))])
 
 
 def _when(story: DigitStory | PairStory) -> float:
-    """The step at which it was learnt; what never was comes last."""
+    """The step at which it was learnt; never is last."""
     return float(story.learnt_at or math.inf)
 
 
 def _digit_story(name: str, curve: LossCurve, digits: int) -> DigitStory:
-    guessing = math.log(2 if name == f"A{digits}" else 10)
+    guessing = math.log(2 if name == f"A{digits}" else BASE)
     early = min(guessing, float(curve.smooth[0]))
     return DigitStory(
         digit=name,
@@ -213,7 +220,7 @@ def _lag(story: DigitStory, curves: dict[tuple[str, Task], LossCurve]) -> Lag:
         later=(ba or math.inf) < (uc1 or math.inf) if ba or uc1 else None,
         steps=None if ba is None or uc1 is None else uc1 - ba,
         smoothed_above=float((smooth > 0).mean()) if len(smooth) else None,
-        batches_above=Share.measured(int((bare > 0).sum()), int((~np.isnan(bare)).sum())),
+        batches_above=Share.of_hits(bare[~np.isnan(bare)] > 0),
     )
 
 
@@ -233,50 +240,45 @@ def _thinned(tokens: dict[str, LossCurve], pairs: dict[tuple[str, Task], LossCur
     )
 
 
-def _statements(story: TrainingStory) -> list[str]:
-    """The story in words; each sentence only where there is something to tell."""
-    tellers = (_told_digits, _told_order, _told_us9, _told_lag, _told_phases)
-    return [sentence for teller in tellers if (sentence := teller(story))]
-
-
-def _told_digits(story: TrainingStory) -> str:
+def _digits(story: TrainingStory) -> str:
     learnt = sorted((d for d in story.digits if d.learnt_at), key=_when)
     if not learnt:
         return f"No answer digit was learnt (loss below {LEARNT_LOSS:.2f}) by step {story.steps:,}."
-    told = f"{learnt[0].digit} was learnt first, at step {learnt[0].learnt_at:,}"
+    said = f"{learnt[0].digit} was learnt first, at step {learnt[0].learnt_at:,}"
     if len(learnt) > 1:
-        told += f", {learnt[-1].digit} last, at step {learnt[-1].learnt_at:,}"
+        said += f", {learnt[-1].digit} last, at step {learnt[-1].learnt_at:,}"
     never = [digit.digit for digit in story.digits if not digit.learnt_at]
-    return told + (f"; never {', '.join(never)}." if never else ".")
+    return f"{said}. Never learnt: {listed(never)}." if never else f"{said}."
 
 
-def _told_order(story: TrainingStory) -> str:
+def _order(story: TrainingStory) -> str:
     pairs, digits = story.pair_agreement, story.digit_agreement
     if pairs.tau is None:
         return ""
-    told = f"Kendall's tau between the framework's order and the observed one is {pairs.tau:.2f} "
-    told += f"for {pairs.items} (digit, task) pairs"
-    if digits.tau is not None:
-        told += f" and {digits.tau:.2f} for {digits.items} digits"
-    return told + ": weak evidence, being so few."
+    by_digit = f" and {digits.tau:.2f} for {digits.items} digits" if digits.tau is not None else ""
+    return (
+        f"Kendall's tau between the observed order and the framework's is {pairs.tau:.2f} for "
+        f"{pairs.items} (digit, task) pairs{by_digit}. With so few, this is weak evidence."
+    )
 
 
-def _told_us9(story: TrainingStory) -> str:
+def _early_nines(story: TrainingStory) -> str:
     when = {(pair.digit, pair.task): _when(pair) for pair in story.pairs}
-    early = [d for d, task in when if task == "US9" and when[d, "US9"] < when[d, "UC1"]]
-    told = "Against the framework's order, US9 was learnt before UC1 in "
-    return told + ", ".join(early) + "." if early else ""
-
-
-def _told_lag(story: TrainingStory) -> str:
-    steps = [lag.steps for lag in story.lags if lag.steps is not None]
-    if not story.lagging.of:
+    nine, carry = Task.US9.name, Task.UC1.name
+    early = [d for d, task in when if task == nine and when[d, nine] < when[d, carry]]
+    if not early:
         return ""
-    told = f"UC1 was learnt after BA in {story.lagging.count} of {story.lagging.of} digits"
-    return told + (f", by {min(steps):,} to {max(steps):,} steps." if steps else ".")
+    return f"{nine} was learnt before {carry} in {listed(early)}, against the framework's order."
 
 
-def _told_phases(story: TrainingStory) -> str:
+def _lags(story: TrainingStory) -> str:
+    steps = [lag.steps for lag in story.lags if lag.steps is not None]
+    by = f", by {min(steps):,} to {max(steps):,} steps" if steps else ""
+    later = f"UC1 was learnt after BA in {story.lagging.count} of {story.lagging.of} digits{by}."
+    return later if story.lagging.of else ""
+
+
+def _phases(story: TrainingStory) -> str:
     spans = {
         d.digit: d.clean_up_from - d.discovery_from
         for d in story.digits
@@ -286,6 +288,6 @@ def _told_phases(story: TrainingStory) -> str:
         return "No digit's loss fell from 90 % to 10 % of its early level."
     short, long = min(spans, key=spans.__getitem__), max(spans, key=spans.__getitem__)
     return (
-        f"All three phases were found in {len(spans)} of {len(story.digits)} digits; discovery "
-        f"was shortest in {short} ({spans[short]:,} steps), longest in {long} ({spans[long]:,})."
+        f"{len(spans)} of {len(story.digits)} digits went through all three phases. Discovery was "
+        f"shortest in {short} ({spans[short]:,} steps) and longest in {long} ({spans[long]:,})."
     )

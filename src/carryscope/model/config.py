@@ -37,6 +37,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     d_model: int = 0
     """Width of the residual stream. 0 means the paper's (512 // heads) * heads."""
 
+    d_head: int = 0
+    """Width of each attention head. 0 means d_model // heads."""
+
     d_mlp: int = -1
     """Neurons in each MLP. -1 means the paper's 4 * d_model, 0 an attention-only model."""
 
@@ -48,13 +51,17 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if self.d_model == 0:
             msgspec.structs.force_setattr(self, "d_model", paper_width(self.heads))
         self._at_least("d_model", self.d_model, 1)
+        if self.d_head == 0 and self.d_model % self.heads:
+            raise CallError(
+                "heads must divide d_model unless d_head is set. "
+                f"Got {self.heads} heads and d_model {self.d_model}."
+            )
+        if self.d_head == 0:
+            msgspec.structs.force_setattr(self, "d_head", self.d_model // self.heads)
+        self._at_least("d_head", self.d_head, 1)
         if self.d_mlp == -1:
             msgspec.structs.force_setattr(self, "d_mlp", 4 * self.d_model)
         self._at_least("d_mlp", self.d_mlp, 0)
-        if self.d_model % self.heads:
-            raise CallError(
-                f"heads must divide d_model. Got {self.heads} heads and d_model {self.d_model}."
-            )
         _ = self.layout
 
     @staticmethod
@@ -66,11 +73,6 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def layout(self) -> Format:
         """How questions are written as tokens for this model."""
         return Format(self.digits, self.format, self.vocabulary)
-
-    @property
-    def d_head(self) -> int:
-        """Width of one attention head."""
-        return self.d_model // self.heads
 
     @property
     def context(self) -> int:

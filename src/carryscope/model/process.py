@@ -1,4 +1,4 @@
-"""How this process uses the machine: threads, and what becomes of freed memory."""
+"""How this process uses the machine: its threads, and its freed memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def use_threads(threads: int | None) -> None:
-    """Use so many threads; None leaves it as it is, which is all cores unless told otherwise."""
+    """Use so many threads in this process; None leaves torch's own choice, all cores."""
     if threads is None:
         return
     if threads < 1:
@@ -23,13 +23,13 @@ def use_threads(threads: int | None) -> None:
 
 
 def keep_freed_memory() -> None:
-    """Ask the C library to keep what is freed for the next step.
+    """Ask the C library to keep freed memory for the next step.
 
     A training step allocates gradients of several megabytes and frees them. By default glibc
-    hands such blocks back, and the next step pays for thousands of page faults: a tenth of
-    its time. Where the C library has no such setting this does nothing.
+    returns such blocks to the system, and the next step pays for thousands of page faults: a
+    tenth of its time. Other C libraries, and Windows, have no such setting: nothing happens.
     """
-    with contextlib.suppress(OSError, AttributeError):
+    with contextlib.suppress(OSError, AttributeError, TypeError):
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_MMAP_THRESHOLD, 1 << 25)
         libc.mallopt(_M_TRIM_THRESHOLD, 1 << 29)

@@ -19,7 +19,8 @@ from markupsafe import Markup, escape
 from carryscope.core.progress import Progress, silent
 from carryscope.model.transformer import Transformer
 from carryscope.report.explorer.page import ExplorerParts, explorer_parts
-from carryscope.report.parts import Folded, More, Part, Picture, Section, pictures
+from carryscope.report.findings import parts_of
+from carryscope.report.parts import Folded, More, Part, Picture, Section, flat
 from carryscope.report.policy import content_policy
 from carryscope.report.sections.report import report_sections
 from carryscope.report.shelf import Shelf
@@ -59,7 +60,7 @@ def page_of(
     **named: object,
 ) -> str:
     """Sections as a page, by a template that extends `layout.html` and uses what is `named`."""
-    figures = sum(len(picture.views) for picture in pictures(sections))
+    figures = sum(len(part.views) for part in flat(sections) if isinstance(part, Picture))
     style = "".join(_read(f"{name}.css") for name in STYLES) + css
     scripts = [text for text in (_read("report.js"), script) if text]
     with progress("report", figures, "figures") as advance:
@@ -81,6 +82,11 @@ def page_of(
             )
         )
     return rendered.lstrip()
+
+
+def notebook(finding: Any) -> str:
+    """A finding, an answer or a shelf as a notebook shows it."""
+    return fragment(parts_of(finding))
 
 
 def fragment(parts: Iterable[Part]) -> str:

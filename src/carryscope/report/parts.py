@@ -243,13 +243,12 @@ def lowered(part: Part) -> list[Part]:
     return [] if isinstance(part, Explorer) else [part]
 
 
-def pictures(parts: Iterable[Part]) -> Iterator[Picture]:
-    """All pictures in some parts, folded ones too."""
+def flat(parts: Iterable[Part]) -> Iterator[Part]:
+    """All parts, those inside others too."""
     for part in parts:
-        if isinstance(part, Picture):
-            yield part
-        elif isinstance(part, More | Folded | Section):
-            yield from pictures(part.parts)
+        yield part
+        if isinstance(part, More | Folded | Section):
+            yield from flat(part.parts)
 
 
 _FORMULA = re.compile(r"[=+\-@].*[(|!]")

@@ -18,7 +18,7 @@ from carryscope.report.parts import Absent
 from carryscope.training.config import RunConfig
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding
-from carryscope.verification.risk_finding import RiskFinding
+from carryscope.verification.risk import RiskFinding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

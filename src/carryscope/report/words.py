@@ -13,7 +13,7 @@ from carryscope.task.operation import ADD, State
 if TYPE_CHECKING:
     from carryscope.dissection.attention import AttentionFinding
     from carryscope.task.tokens import Format
-    from carryscope.verification.risk_finding import CaseRisk
+    from carryscope.verification.cases import CaseRisk
 
 TASK = ADD.words
 

@@ -4,7 +4,7 @@ In: `Questions`. Out: `Columns`, whose attributes are arrays over (batch, column
 (batch, digit). Worked sum, 00445+00555=001000 (column 0 on the right):
 
     column         4 3 2 1 0           answer digit     5 4 3 2 1 0
-    raw sum S      0 0 9 9 10          carry-in         0 0 1 1 1 0
+    raw value      0 0 9 9 10          carry-in         0 0 1 1 1 0
     state          K K P P G           look-ahead       0 0 2 1 0 0
                                        task class       BA BA UC1 US9 US9 BA
 
@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Int
 
-from carryscope.task.operation import Array
+from carryscope.task.operation import ADD, Array, Operation, State
 from carryscope.task.questions import Questions
 
 
@@ -31,20 +31,20 @@ class Task(IntEnum):
     BA = 0
     """Base add: no carry arrives."""
     UC1 = 1
-    """Use carry 1: a carry arrives and S is not 9."""
+    """Use carry 1: a carry arrives at a column that does not propagate."""
     US9 = 2
-    """Use sum 9: a carry arrives and S is 9, so the carry travels on."""
+    """Use sum 9: a carry arrives at a column that propagates, so the carry travels on."""
 
 
 class QuestionClass(IntEnum):
-    """The hardest thing a question asks for, after the paper's table by category."""
+    """The hardest thing in a question, after the paper's table by category."""
 
     BA = 0
     """No column receives a carry."""
     UC1 = 1
     """Some column receives a carry; none passes one on."""
     SIMPLE_US9 = 2
-    """A carry travels through one column that sums to 9, never through two in a row."""
+    """A carry travels through one column that propagates, never through two in a row."""
     CASCADE_US9 = 3
     """A carry travels through two or more columns in a row."""
 
@@ -55,15 +55,17 @@ class QuestionClass(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of a batch of questions, and all that follows from their raw sums."""
+    """The columns of a batch of questions, and all that follows from their raw values."""
 
     sums: Int[Array, "batch column"]
-    """Raw sums S = D + D', in 0..18."""
+    """Raw values; in addition the sums D + D'."""
+    operation: Operation = ADD
 
     @classmethod
     def of(cls, questions: Questions) -> Columns:
         """The columns of these questions."""
-        return cls(questions.first + questions.second)
+        operation = questions.operation
+        return cls(operation.raw[questions.first, questions.second], operation)
 
     @property
     def digits(self) -> int:
@@ -72,30 +74,30 @@ class Columns:
     @cached_property
     def state(self) -> Int[Array, "batch column"]:
         """The `State` of each column; MC1 and MS9 together, hence "tri-state"."""
-        return (self.sums >= 9).astype(np.int8) + (self.sums >= 10)
+        return self.operation.state_of(self.sums)
 
     @property
     def base_add(self) -> Int[Array, "batch column"]:
-        """BA: S mod 10."""
-        return self.sums % 10
+        """BA: the answer digit if no carry arrives."""
+        return self.operation.digit_of(self.sums)
 
     @property
     def make_carry(self) -> Bool[Array, "batch column"]:
-        """MC1: S >= 10."""
-        return self.sums >= 10
+        """MC1: the column generates."""
+        return np.equal(self.state, State.GENERATE)
 
     @property
     def make_sum_9(self) -> Bool[Array, "batch column"]:
-        """MS9: S = 9."""
-        return np.equal(self.sums, 9)
+        """MS9: the column propagates."""
+        return np.equal(self.state, State.PROPAGATE)
 
     @cached_property
     def carry_in(self) -> Bool[Array, "batch digit"]:
         """The true carry arriving at column k; at k = n it is the answer digit A_n itself."""
-        made, nine = self.make_carry, self.make_sum_9
+        made, passed_on = self.make_carry, self.make_sum_9
         carry = np.zeros((len(self.sums), self.digits + 1), dtype=bool)
         for i in range(self.digits):
-            carry[:, i + 1] = made[:, i] | (nine[:, i] & carry[:, i])
+            carry[:, i + 1] = made[:, i] | (passed_on[:, i] & carry[:, i])
         return carry
 
     @property
@@ -105,21 +107,27 @@ class Columns:
 
     @property
     def use_sum_9(self) -> Bool[Array, "batch column"]:
-        """US9 as a variable: S = 9 and the carry-in is 1."""
+        """US9 as a variable: the column propagates and its carry-in is 1."""
         return self.make_sum_9 & self.use_carry
 
     def answer_digit(self, digit: int, carry: Bool[Array, " batch"]) -> Int[Array, " batch"]:
-        """An answer digit, if this is the carry that arrives; A_n is nothing but the carry."""
-        own = self.sums[:, digit] if digit < self.digits else np.zeros_like(self.sums[:, 0])
-        return (own + carry) % 10
+        """An answer digit, if this is the carry that arrives; A_n is the carry itself."""
+        if digit == self.digits:
+            return carry.astype(self.sums.dtype)
+        return self.operation.digit_of(self.sums[:, digit], carry)
+
+    def answer(self, carry: Bool[Array, "batch digit"]) -> Int[Array, "batch digit"]:
+        """All answer digits, if these are the carries that arrive."""
+        low = self.operation.digit_of(self.sums, carry[:, :-1])
+        return np.concatenate([low, carry[:, -1:].astype(low.dtype)], axis=1)
 
     @cached_property
     def look_ahead(self) -> Int[Array, "batch digit"]:
         """Depth L: how many columns directly below digit k propagate before one does not."""
-        nine = self.make_sum_9
+        passes = self.make_sum_9
         depth = np.zeros((len(self.sums), self.digits + 1), dtype=np.int8)
         for i in range(self.digits):
-            depth[:, i + 1] = np.where(nine[:, i], depth[:, i] + 1, 0)
+            depth[:, i + 1] = np.where(passes[:, i], depth[:, i] + 1, 0)
         return depth
 
     @property
@@ -132,7 +140,7 @@ class Columns:
 
     @cached_property
     def task(self) -> Int[Array, "batch digit"]:
-        """The `Task` of each answer digit. A_n counts as a column with S = 0: BA or UC1."""
+        """The `Task` of each answer digit. A_n has no column to propagate: BA or UC1."""
         task = self.carry_in.astype(np.int8)
         task[:, :-1] += self.use_sum_9
         return task

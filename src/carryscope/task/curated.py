@@ -1,10 +1,10 @@
 """The curated questions: over 100 for five digits, and none of them ever trained on.
 
-In: a number of digits. Out: the questions, and a training generator that avoids them.
+In: a number of digits. Out: the questions, and batches with none of them.
 
 The set covers, for every answer digit, every look-ahead depth, carrying and quiet; for every
-column that passes a carry on (US9), the same with that column at 9; and the questions that
-the paper names. It is the same on every machine: the rule draws from a fixed generator.
+column that can pass a carry on (US9), the same with that column propagating; and the questions
+that the paper names. The rule draws from a fixed generator: every machine has the same set.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Bool, UInt
 
-from carryscope.task.operation import Array, State
+from carryscope.task.operation import ADD, BASE, PAIRS, Array, State
 from carryscope.task.questions import Questions, check_digits
 from carryscope.task.sampling import uniform, with_states
 from carryscope.task.strata import LookAhead, look_ahead_probabilities
@@ -41,16 +41,16 @@ _KEY_BASE = 0x9E3779B97F4A7C15
 def curated_questions(digits: int) -> Questions:
     """The curated questions that fit in `digits` digits, each once."""
     check_digits(digits)
-    pairs = [tuple(map(int, text.split("+"))) for text in HAND_PICKED]
-    fitting = [(a, b) for a, b in pairs if max(a, b) < 10**digits]
+    pairs = [tuple(map(int, text.split(ADD.symbol))) for text in HAND_PICKED]
+    fitting = [(a, b) for a, b in pairs if max(a, b) < BASE**digits]
     drawn = Questions.joined([_by_rule(digits), Questions.from_integers(fitting, digits)])
     _, first_seen = np.unique(question_keys(drawn), return_index=True)
-    limit = max(1, int(LARGEST_SHARE * 100.0**digits))
+    limit = max(1, int(LARGEST_SHARE * float(PAIRS) ** digits))
     return drawn[np.sort(first_seen)[:limit]].frozen()
 
 
 def _by_rule(digits: int) -> Questions:
-    """For every case of look-ahead, and again with the digit's own column at 9: examples."""
+    """Examples for every case of look-ahead, with the digit's own column in two states."""
     generator = np.random.default_rng(digits)
     strata = []
     for case in look_ahead_probabilities(digits):
@@ -77,8 +77,8 @@ def _states_for(case: LookAhead, own: State, digits: int) -> list[State]:
 def question_keys(questions: Questions) -> UInt[Array, " batch"]:
     """One 64-bit number per question: a polynomial in its digits, modulo 2^64.
 
-    Two questions share theirs with a chance near 1e-19; all a clash would do is keep one
-    more question out of the training data.
+    Two questions clash with a chance near 1e-19, and a clash only keeps one more question out
+    of the training data.
     """
     both = np.concatenate([questions.first, questions.second], axis=1).astype(np.uint64)
     powers = np.full(both.shape[1], _KEY_BASE, dtype=np.uint64).cumprod(dtype=np.uint64)
@@ -93,10 +93,10 @@ def without_curated(generator: np.random.Generator, questions: Questions) -> Que
         return questions
     first, second = questions.first.copy(), questions.second.copy()
     while hit.any():
-        fresh = uniform(generator, int(hit.sum()), questions.digits)
+        fresh = uniform(generator, int(hit.sum()), questions.digits, questions.operation)
         first[hit], second[hit] = fresh.first, fresh.second
         hit[hit] = _is_curated(fresh)
-    return Questions(first, second)
+    return Questions(first, second, questions.operation)
 
 
 def _is_curated(questions: Questions) -> Bool[Array, " batch"]:

@@ -25,8 +25,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from carryscope.task.columns import Task
-from carryscope.task.operation import State
-from carryscope.task.strata import PAIRS_PER_STATE, LookAhead, look_ahead_probabilities
+from carryscope.task.operation import ADD, PAIRS, State
+from carryscope.task.strata import LookAhead, look_ahead_probabilities
 
 
 class Base(NamedTuple):
@@ -36,7 +36,7 @@ class Base(NamedTuple):
     column: int
 
 
-class Node(NamedTuple):
+class DigitTask(NamedTuple):
     """A task of one answer digit: a square of the paper's framework figure."""
 
     digit: int
@@ -53,14 +53,14 @@ class Node(NamedTuple):
 class Discovery:
     """What learning one task adds to one answer digit."""
 
-    node: Node
+    learnt: DigitTask
     share: Fraction
     """Share of uniform questions on which the digit becomes right by this task."""
     accuracy: Fraction
     """Share on which it is right once this task and all it needs are learnt."""
     reads: tuple[Base, ...]
     """The base functions it puts together. BA of the highest digit reads none: it says 0."""
-    needs: tuple[Node, ...]
+    needs: tuple[DigitTask, ...]
     """Tasks that must be learnt before."""
 
 
@@ -76,7 +76,7 @@ def framework(digits: int) -> tuple[Discovery, ...]:
     for k in range(digits + 1):
         own = (Base("BA", k),) if k < digits else ()
         quiet = sum((chances[LookAhead(k, d, False)] for d in range(k + 1)), Fraction())
-        found.append(Discovery(Node(k, Task.BA), quiet, quiet, own, ()))
+        found.append(Discovery(DigitTask(k, Task.BA), quiet, quiet, own, ()))
         for depth in range(k):
             share = chances[LookAhead(k, depth, True)]
             nines = tuple(Base("MS9", k - 1 - i) for i in range(depth))
@@ -92,7 +92,7 @@ def predicted_order(digits: int) -> tuple[Discovery, ...]:
     Among equal shares lower digits come first, as carries travel upwards. No task unlocks
     more than one that it needs, so this order keeps every dependency.
     """
-    return tuple(sorted(framework(digits), key=lambda found: (-found.share, found.node.digit)))
+    return tuple(sorted(framework(digits), key=lambda found: (-found.share, found.learnt.digit)))
 
 
 def task_shares(digits: int) -> dict[tuple[int, Task], Fraction]:
@@ -100,14 +100,14 @@ def task_shares(digits: int) -> dict[tuple[int, Task], Fraction]:
 
     These are the pairs whose losses a training records. For each digit they add up to 1.
     """
-    nine = Fraction(PAIRS_PER_STATE[State.PROPAGATE], 100)
+    passing = Fraction(ADD.pairs_per_state[State.PROPAGATE], PAIRS)
     shares: dict[tuple[int, Task], Fraction] = {}
     for found in framework(digits):
-        k = found.node.digit
-        if found.node.task is Task.BA:
+        k = found.learnt.digit
+        if found.learnt.task is Task.BA:
             shares[k, Task.BA] = found.share
             continue
-        passed_on = found.share * nine if k < digits else Fraction()
+        passed_on = found.share * passing if k < digits else Fraction()
         for task, share in ((Task.UC1, found.share - passed_on), (Task.US9, passed_on)):
             if share:
                 shares[k, task] = shares.get((k, task), Fraction()) + share
@@ -146,12 +146,12 @@ def _sign(a: Any, b: Any) -> int:
     return int(a > b) - int(a < b)
 
 
-def _carry(digit: int, depth: int) -> Node:
+def _carry(digit: int, depth: int) -> DigitTask:
     """The task of using a carry that came through so many nines."""
-    return Node(digit, Task.US9 if depth else Task.UC1, depth)
+    return DigitTask(digit, Task.US9 if depth else Task.UC1, depth)
 
 
-def _needs(digit: int, depth: int) -> tuple[Node, ...]:
+def _needs(digit: int, depth: int) -> tuple[DigitTask, ...]:
     if not depth:
-        return (Node(digit, Task.BA),)
+        return (DigitTask(digit, Task.BA),)
     return _carry(digit, depth - 1), _carry(digit - 1, depth - 1)

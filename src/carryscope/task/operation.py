@@ -125,6 +125,14 @@ class Operation:
         """How many of the 100 digit pairs leave a column in each state: 45, 10, 45."""
         return {state: len(pairs) for state, pairs in self.pairs_of_state.items()}
 
+    @cached_property
+    def raws_of_state(self) -> dict[State, Int[Array, " raw"]]:
+        """The raw values that leave a column in each state, smallest first.
+
+        Those of kill and generate stand in pairs: the i-th of both have the same answer digit.
+        """
+        return {state: np.unique(self.raw[self.state == state]) for state in State}
+
     def pairs_with(self, raw: int) -> Int[Array, "pair 2"]:
         """The digit pairs with a raw value, by their first digit."""
         return np.argwhere(self.raw == raw).astype(np.int8)

@@ -8,6 +8,7 @@ Out: probabilities over uniform questions, as exact rationals.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
@@ -18,18 +19,8 @@ from jaxtyping import Int
 
 from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns
-from carryscope.task.operation import Array, State
+from carryscope.task.operation import ADD, PAIRS, Array, Operation, State
 from carryscope.task.questions import check_digits
-
-PAIRS_PER_SUM = tuple(10 - abs(s - 9) for s in range(19))
-"""How many of the 100 digit pairs have each raw sum."""
-
-PAIRS_PER_STATE = {
-    State.KILL: sum(PAIRS_PER_SUM[:9]),
-    State.PROPAGATE: PAIRS_PER_SUM[9],
-    State.GENERATE: sum(PAIRS_PER_SUM[10:]),
-}
-"""How many of the 100 digit pairs leave a column in each state: 45, 10, 45."""
 
 _STATE_OF_LETTER = {state.letter: state for state in State}
 
@@ -57,39 +48,37 @@ def all_strata(digits: int) -> Iterator[str]:
     return ("".join(letters) for letters in product(_STATE_OF_LETTER, repeat=digits))
 
 
-def stratum_size(stratum: str) -> int:
+def stratum_size(stratum: str, operation: Operation = ADD) -> int:
     """How many of the 10^(2n) questions lie in the stratum."""
-    size = 1
-    for state in stratum_states(stratum):
-        size *= PAIRS_PER_STATE[State(int(state))]
-    return size
+    pairs = operation.pairs_per_state
+    return math.prod(pairs[State(int(state))] for state in stratum_states(stratum))
 
 
-def stratum_probability(stratum: str) -> Fraction:
+def stratum_probability(stratum: str, operation: Operation = ADD) -> Fraction:
     """The chance that a uniform question lies in the stratum."""
-    return Fraction(stratum_size(stratum), 100 ** len(stratum))
+    return Fraction(stratum_size(stratum, operation), PAIRS ** len(stratum))
 
 
 class LookAhead(NamedTuple):
-    """What one answer digit has to look at: its depth, and how the look-ahead ends."""
+    """How far one answer digit has to look, and whether a carry is found there."""
 
     digit: int
     depth: int
     carrying: bool
 
 
-def look_ahead_probabilities(digits: int) -> dict[LookAhead, Fraction]:
+def look_ahead_probabilities(digits: int, operation: Operation = ADD) -> dict[LookAhead, Fraction]:
     """The chance of every (answer digit, look-ahead depth, carrying or quiet).
 
     For each answer digit the chances add up to 1. Depth k at digit k is the case in which
     every column below propagates and the look-ahead falls off the end: quiet.
     """
     check_digits(digits)
-    kill, nine, generate = (Fraction(PAIRS_PER_STATE[state], 100) for state in State)
+    kill, pass_on, generate = (Fraction(operation.pairs_per_state[s], PAIRS) for s in State)
     chances: dict[LookAhead, Fraction] = {}
     for digit in range(digits + 1):
         for depth in range(digit):
-            chances[LookAhead(digit, depth, True)] = nine**depth * generate
-            chances[LookAhead(digit, depth, False)] = nine**depth * kill
-        chances[LookAhead(digit, digit, False)] = nine**digit
+            chances[LookAhead(digit, depth, True)] = pass_on**depth * generate
+            chances[LookAhead(digit, depth, False)] = pass_on**depth * kill
+        chances[LookAhead(digit, digit, False)] = pass_on**digit
     return chances

@@ -19,7 +19,7 @@ from jaxtyping import Int
 
 from carryscope.core.errors import CallError
 from carryscope.task.algorithms import exact_sum
-from carryscope.task.operation import Array
+from carryscope.task.operation import ADD, Array
 from carryscope.task.questions import Questions, check_digits
 
 T = TypeVar("T")
@@ -28,6 +28,9 @@ FormatName = Literal["plain", "signed"]
 
 VOCABULARIES = {12: "0123456789+=", 15: "0123456789+-=*\\"}
 """Tokens by vocabulary size: the paper's twelve, and the fifteen of its authors' later library."""
+
+POSITIVE = "+"
+"""The sign that opens a signed answer; a sum is never negative."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,8 @@ class Format:
     def position_names(self) -> list[str]:
         """D4 .. D0, +, D'4 .. D'0, =, A5 .. A0."""
         columns = list(reversed(range(self.digits)))
-        first = [f"D{i}" for i in columns]
-        return [*first, "+", *(f"D'{i}" for i in columns), "=", *self.answer_names]
+        first, second = [f"D{i}" for i in columns], [f"D'{i}" for i in columns]
+        return [*first, ADD.symbol, *second, "=", *self.answer_names]
 
     def encode(self, questions: Questions) -> Int[Array, "batch position"]:
         """The questions with their true answers as tokens."""
@@ -99,13 +102,12 @@ class Format:
             raise CallError(
                 f"The questions must have {self.digits} digits. Got {questions.digits}."
             )
-        plus, equals = self.symbols.index("+"), self.symbols.index("=")
         tokens = np.empty((len(questions), self.context), dtype=np.int64)
         tokens[:, : self.digits] = questions.first[:, ::-1]
-        tokens[:, self.digits] = plus
+        tokens[:, self.digits] = self.symbols.index(questions.operation.symbol)
         tokens[:, self.digits + 1 : self.first_row] = questions.second[:, ::-1]
-        tokens[:, self.first_row] = equals
-        tokens[:, self.first_row + 1] = plus
+        tokens[:, self.first_row] = self.symbols.index("=")
+        tokens[:, self.first_row + 1] = self.symbols.index(POSITIVE)
         tokens[:, self.first_row + 1 + self.signs :] = answer[:, ::-1]
         return tokens
 

@@ -1,1 +1,1 @@
-"""Training: recipes and presets, losses per digit and per task, the loop, exact resume."""
+"""Training: recipes, losses per digit and per task, and a loop that resumes exactly."""

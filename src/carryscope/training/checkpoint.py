@@ -1,9 +1,8 @@
-"""Checkpoints and metrics on disk, such that a kill at any moment loses only time.
+"""Checkpoints and metrics on disk: a kill at any moment loses only time.
 
-A checkpoint is one file, replaced atomically: weights, optimizer moments, step count. The
-random numbers need no place in it, because a batch is a function of seed and step.
-Metrics are appended; on resume, lines beyond the checkpoint's step are cut off, since the
-same steps are about to be made, and recorded, again.
+A checkpoint is one file, replaced atomically: weights, optimizer moments, step count. It needs no
+random state, because a batch is a function of seed and step. Metrics are appended. On resume,
+lines beyond the checkpoint's step are cut off, and the same steps write them again.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ METRICS_FILE = "metrics.jsonl"
 
 
 def save_checkpoint(trainer: Trainer, seconds: float, directory: Path) -> None:
-    """Write the trainer's state, and how long it has been training."""
+    """Write the trainer's state and the seconds it has been training."""
     notes = {"step": str(trainer.step), "seconds": repr(seconds)}
     write_tensors(directory / CHECKPOINT_FILE, trainer.state(), notes)
 
 
 def load_checkpoint(trainer: Trainer, directory: Path) -> float:
-    """Bring the trainer to the checkpoint, if there is one; how long it had been training."""
+    """Bring the trainer to the checkpoint, if there is one; return the seconds of training."""
     path = directory / CHECKPOINT_FILE
     if not path.exists():
         return 0.0
@@ -51,7 +50,7 @@ class MetricsWriter:
     """Appends step records to `metrics.jsonl`."""
 
     def __init__(self, directory: Path, step: int) -> None:
-        """Open the file with the records up to `step` kept and all later ones cut off."""
+        """Open the file, keeping the records up to `step` and cutting off all later ones."""
         path = directory / METRICS_FILE
         kept = _lines_up_to(path, step) if path.exists() else []
         if len(kept) < step:
@@ -68,24 +67,24 @@ class MetricsWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # After a failed write Python would try again on closing, and fail again: the bytes in
-        # its buffer are beyond the last checkpoint and not worth a second error.
+        # After a failed write, closing fails again. What is in the buffer is beyond the last
+        # checkpoint and not worth a second error.
         with contextlib.suppress(OSError):
             self._file.close()
 
     def write(self, record: StepRecord) -> None:
-        """Add one record; it is safe after the next `flush`."""
-        with self._told():
+        """Add one record; the next `flush` makes it safe."""
+        with self._errors():
             self._file.write(self._encode(record) + b"\n")
 
     def flush(self) -> None:
         """Bring all records to the disk."""
-        with self._told():
+        with self._errors():
             self._file.flush()
             os.fsync(self._file.fileno())
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

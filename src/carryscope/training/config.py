@@ -1,16 +1,26 @@
-"""A training recipe, and the record that makes a run reproducible. No torch here."""
+"""A training recipe, and the record that makes a run reproducible. No torch here.
+
+A recipe can draw some parts of a model anew, or freeze them. Every parameter belongs to one part:
+
+    embeddings   W_E and W_pos
+    attention    of every layer: Q, K, V, O with their biases, and ln1
+    mlp          of every layer: W_in, b_in, W_out, b_out, and ln2
+    readout      the final LayerNorm and the unembedding
+
+A LayerNorm goes with what reads through it, so a frozen part stays the same function of the
+residual stream.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
 from carryscope.task.sampling import PAPER_BATCH_SHARE, PAPER_CELL_SHARE
-from carryscope.training.parts import PARTS, Part
 from carryscope.version import __version__
 
 CHECKPOINT_SECONDS = 20.0
@@ -19,8 +29,37 @@ CHECKPOINT_SECONDS = 20.0
 LARGEST_SEED = 2**32 - 1
 """A seed is one word of 32 bits, so that no two (seed, step) draw the same batch."""
 
+ModelPart = Literal["embeddings", "attention", "mlp", "readout"]
+MODEL_PARTS: tuple[ModelPart, ...] = get_args(ModelPart)
+
+_PART_OF: dict[str, ModelPart] = {
+    "embed": "embeddings",
+    "pos_embed": "embeddings",
+    "ln1": "attention",
+    "attn": "attention",
+    "ln2": "mlp",
+    "mlp": "mlp",
+    "ln_final": "readout",
+    "unembed": "readout",
+}
+
 Schedule = Literal["constant", "linear", "cosine"]
 Optimizer = Literal["adamw", "adam"]
+
+_NOT_NEGATIVE = (
+    "seed warmup final_batch head_delay clip weight_decay init_std embedding_std attention_std"
+).split()
+
+
+def part_of(parameter: str) -> ModelPart:
+    """The part of a parameter such as `blocks.0.attn.W_Q`."""
+    first, *rest = parameter.split(".")
+    return _PART_OF[rest[1] if first == "blocks" else first]
+
+
+def all_but(part: ModelPart) -> tuple[ModelPart, ...]:
+    """Every other part."""
+    return tuple(other for other in MODEL_PARTS if other != part)
 
 
 class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,7 +78,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """If above 0, the batch grows to this along a line over the second half of the steps."""
 
     optimizer: Optimizer = "adamw"
-    """`adamw` decays weights apart from the gradient; `adam` is the classic, with no decay."""
+    """`adamw` decays weights apart from the gradient; `adam` has no decay."""
 
     learning_rate: float = 8e-5
     """The highest rate of the schedule."""
@@ -72,8 +111,8 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The same for W_Q and W_K; 0 means as `init_std`."""
 
     head_delay: int = 0
-    """Steps between one head's start and the next's: heads that learn one after the other find
-    different work to do, instead of all finding the same. 0 starts them together."""
+    """Steps between one head's start and the next's, so that heads find different work to do.
+    0 starts them together."""
 
     enriched_batches: float = PAPER_BATCH_SHARE
     """Share of batches that get extra columns summing to 9 by the paper's rule."""
@@ -93,25 +132,23 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """With our own rule, the last part of the steps, which goes back to the paper's."""
 
     start_weights: str = ""
-    """Hash of the weights of the run it starts from; empty if all weights are drawn."""
+    """Hash of the weights that the training starts from; empty if all weights are drawn."""
 
-    renew: tuple[Part, ...] = ()
-    """Parts drawn anew when it starts from the weights of another run."""
+    renew: tuple[ModelPart, ...] = ()
+    """Parts drawn anew when the training starts from the weights of another run."""
 
-    freeze: tuple[Part, ...] = ()
-    """Parts that stay as they are at the start: no gradient, no weight decay."""
+    freeze: tuple[ModelPart, ...] = ()
+    """Parts that do not change: no gradient, no weight decay."""
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
-        for name in ("seed", "warmup", "final_batch", "head_delay", "clip", "weight_decay"):
-            self._require(getattr(self, name) >= 0, name, "at least 0")
-        for name in ("init_std", "embedding_std", "attention_std"):
-            self._require(getattr(self, name) >= 0, name, "at least 0")
         for name in ("learning_rate", "embedding_rate"):
             self._require(getattr(self, name) > 0, name, "above 0")
         for name in ("enriched_batches", "enriched_cells", "nines", "nines_start", "paper_tail"):
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
+        for name in _NOT_NEGATIVE:
+            self._require(getattr(self, name) >= 0, name, "at least 0")
         self._require(self.seed <= LARGEST_SEED, "seed", f"at most {LARGEST_SEED}")
         self._require(
             self.optimizer == "adamw" or not self.weight_decay, "weight_decay", "0 with adam"
@@ -121,8 +158,8 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             self._require(not isinstance(value, float) or math.isfinite(value), name, "finite")
         self._require(all(0 <= beta < 1 for beta in self.betas), "betas", "from 0 to below 1")
         for name in ("renew", "freeze"):
-            known = set(getattr(self, name)) <= set(PARTS)
-            self._require(known, name, f"among {', '.join(PARTS)}")
+            known = set(getattr(self, name)) <= set(MODEL_PARTS)
+            self._require(known, name, f"among {', '.join(MODEL_PARTS)}")
         self._require(
             bool(self.start_weights) or not self.renew, "renew", "empty without --start-from RUN"
         )
@@ -139,11 +176,6 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def questions_in(self, steps: int) -> int:
         """Questions in the first so many steps."""
         return sum(map(self.batch_at, range(steps)))
-
-    @property
-    def knows_its_end(self) -> bool:
-        """Whether a step depends on how many there will be."""
-        return self.schedule != "constant" or bool(self.final_batch) or bool(self.nines)
 
     def heads_at(self, step: int) -> int | None:
         """How many heads of each layer learn at a step; None for all of them."""
@@ -172,27 +204,30 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the file an imported model came from, or of the run a training started from."""
     model: ModelConfig
     training: TrainingConfig | None = None
-    """None for an imported model, whose training is not ours to know."""
+    """None for an imported model."""
 
     def __post_init__(self) -> None:
-        there = {part for part in PARTS if part != "mlp" or self.model.d_mlp}
+        there = {part for part in MODEL_PARTS if part != "mlp" or self.model.d_mlp}
         if self.training is not None and there <= set(self.training.freeze):
             raise CallError("freeze must leave a part of the model to train.")
 
 
 def differences(wanted: RunConfig, found: RunConfig) -> list[str]:
     """The fields in which two configs would train different models, with both values."""
+    want, have = _settings(wanted), _settings(found)
     return [
-        f"{part}.{name} is {_field(found, part, name)}, asked for {_field(wanted, part, name)}"
-        for part in ("model", "training")
-        for name in _names(wanted, part) | _names(found, part)
-        if _field(wanted, part, name) != _field(found, part, name)
+        f"{name} is {have.get(name)}, asked for {want.get(name)}"
+        for name in want | have
+        if want.get(name) != have.get(name)
     ]
 
 
-def _names(config: RunConfig, part: str) -> dict[str, None]:
-    return dict.fromkeys(getattr(getattr(config, part), "__struct_fields__", ()))
-
-
-def _field(config: RunConfig, part: str, name: str) -> Any:
-    return getattr(getattr(config, part), name, None)
+def _settings(config: RunConfig) -> dict[str, Any]:
+    """Every field that decides what is trained, by its name in `config.json`."""
+    parts = {"model": config.model, "training": config.training}
+    return {
+        f"{part}.{name}": getattr(settings, name)
+        for part, settings in parts.items()
+        if settings is not None
+        for name in settings.__struct_fields__
+    }

@@ -16,14 +16,13 @@ from carryscope.task.sampling import enriched, uniform, with_nines
 from carryscope.training.config import LARGEST_SEED, TrainingConfig
 
 START_NINES = (0.3, 1.0)
-"""The share of columns that sum to 9, drawn for each question, at the start of our own rule."""
+"""Bounds of each question's share of columns that propagate, at the start of our own rule."""
 
 HELD_OUT_BATCHES, HELD_OUT_BATCH = 128, 64
-"""So many batches, of so many questions each: 8,192 held-out questions, about one in five batches
-enriched."""
+"""How many batches, and how many questions in each: 8,192 questions, one batch in five enriched."""
 
 _HELD_OUT_SEED = LARGEST_SEED + 1
-"""One more than any training has."""
+"""No training can have it."""
 
 
 def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
@@ -51,8 +50,8 @@ def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
 def held_out_questions(digits: int) -> Questions:
     """The fixed questions on which every model of this size is measured.
 
-    They are drawn apart from all training data. From four digits on hardly any of them is
-    ever trained on; with one or two digits there are too few questions to keep apart.
+    They are drawn independently of all training data. From four digits on hardly any of them is
+    ever trained on; with fewer digits there are too few questions to avoid it.
     """
     generator = np.random.default_rng((_HELD_OUT_SEED, digits))
     batches = [enriched(generator, HELD_OUT_BATCH, digits) for _ in range(HELD_OUT_BATCHES)]

@@ -6,6 +6,9 @@ record of a five-digit model `digit_loss` has six numbers, for A5 .. A0 in this 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import fmean
+
 import msgspec
 import numpy as np
 from jaxtyping import Float, Int
@@ -13,6 +16,9 @@ from torch import Tensor
 
 from carryscope.task.columns import Columns, Task
 from carryscope.task.operation import Array
+
+SMOOTHING = 0.95
+"""How much of the recent loss is carried over from step to step."""
 
 
 class StepRecord(msgspec.Struct, frozen=True):
@@ -56,6 +62,22 @@ def step_record(step: int, losses: Float[Array, "batch answer"], columns: Column
         },
         task_count={task.name: counts[task].tolist() for task in Task},
     )
+
+
+class RecentLoss:
+    """The loss of each answer token, averaged over recent steps: single steps swing wildly."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._losses: list[float] = []
+
+    def after(self, record: StepRecord) -> str:
+        """The loss after one more step, and its worst token: "loss 0.0812 worst A3 0.2101"."""
+        before = self._losses or record.digit_loss
+        pairs = zip(before, record.digit_loss, strict=True)
+        self._losses = [SMOOTHING * old + (1 - SMOOTHING) * new for old, new in pairs]
+        worst, name = max(zip(self._losses, self._names, strict=True), key=lambda pair: pair[0])
+        return f"loss {fmean(self._losses):.4f} worst {name} {worst:.4f}"
 
 
 def _short(number: float) -> float:

@@ -16,6 +16,8 @@ class Preset(NamedTuple):
     """A named recipe."""
 
     about: str
+    minutes: float
+    """What its training takes on two idle cores, roughly."""
     model: ModelConfig
     training: TrainingConfig
 
@@ -42,42 +44,50 @@ FAST = TrainingConfig(
 PRESETS: Mapping[str, Preset] = {
     "fast-5": Preset(
         "Our recipe, the default: the paper's 5-digit model, trained in a minute or two.",
+        2,
         ModelConfig(),
         FAST,
     ),
     "paper-5": Preset(
         "The paper's main model and recipe: 5 digits, 3 heads, 5,000 steps.",
+        3,
         ModelConfig(),
         PAPER,
     ),
     "paper-5-long": Preset(
         "The same for 1.8 million questions, the other figure the paper gives: 28,125 steps.",
+        15,
         ModelConfig(),
         msgspec.structs.replace(PAPER, steps=28_125),
     ),
     "paper-5-heads-2": Preset(
         "The paper's recipe with 2 heads; it says that they pack several tasks into one.",
+        3,
         ModelConfig(heads=2),
         PAPER,
     ),
     "paper-5-heads-4": Preset(
         "The paper's recipe with 4 heads; it says that two of them split a task.",
+        3,
         ModelConfig(heads=4),
         PAPER,
     ),
     "paper-10": Preset(
         "The paper's recipe for 10 digits.",
+        4,
         ModelConfig(digits=10),
         PAPER,
     ),
     "paper-15": Preset(
         "The paper's recipe for 15 digits.",
+        7,
         ModelConfig(digits=15),
         PAPER,
     ),
     "reuse-5": Preset(
         "The paper's Algorithm Reuse model: signed answers, another seed, another optimiser "
         "(Adam with a long warm-up and a cosine), 15,000 steps.",
+        8,
         ModelConfig(format="signed"),
         TrainingConfig(
             seed=372001,
@@ -90,6 +100,7 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "tiny": Preset(
         "Two digits, one small layer, a few seconds: for demos and tests.",
+        0.2,
         ModelConfig(digits=2, heads=2, d_model=96),
         msgspec.structs.replace(
             FAST,
@@ -127,7 +138,7 @@ def run_config(name: str, overrides: Mapping[str, Any]) -> RunConfig:
 
 
 def changes(config: RunConfig) -> list[str]:
-    """In what a run is not its preset, its seed apart; nothing for a recipe of its own."""
+    """How a run differs from its preset, its seed apart; empty for a recipe of its own."""
     if config.preset is None or config.preset not in PRESETS:
         return []
     asked = run_config(config.preset, {"seed": config.training.seed if config.training else 0})
@@ -137,7 +148,7 @@ def changes(config: RunConfig) -> list[str]:
 def changed(config: RunConfig, overrides: Mapping[str, Any]) -> RunConfig:
     """A config with some fields of its model or its training replaced.
 
-    Widths that follow the paper's rule go on following it when heads or d_model change.
+    Widths that follow the paper's rule still follow it when heads or d_model change.
     """
     assert config.training is not None
     model, training = _taken(config.model, overrides), _taken(config.training, overrides)
@@ -146,6 +157,8 @@ def changed(config: RunConfig, overrides: Mapping[str, Any]) -> RunConfig:
         raise CallError(f"There is no setting '{min(unknown)}' in a recipe.")
     if config.model.d_model == paper_width(config.model.heads):
         model = {"d_model": 0} | model
+    if config.model.d_model == config.model.heads * config.model.d_head:
+        model = {"d_head": 0} | model
     if config.model.d_mlp == 4 * config.model.d_model:
         model = {"d_mlp": -1} | model
     return msgspec.structs.replace(

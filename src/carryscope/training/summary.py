@@ -1,7 +1,7 @@
-"""What a finished training came to: its losses and its answers, with intervals, and a card.
+"""The summary of a finished training: its losses and its answers, with intervals, and a card.
 
-In: a run directory whose training is done. Out: `findings/training.json` and `README.md`, the
-model's card. Every number says whether it is teacher-forced or free-running.
+In: a trained model and its metrics. Out: a `TrainingSummary`, and the model's card in Markdown.
+Every number says whether it is teacher-forced or free-running.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import fmean
 
-import msgspec
 import numpy as np
 from jaxtyping import Float
 
-from carryscope.core.evidence import Mean, Share
-from carryscope.core.storage import write_bytes, write_json
+from carryscope.core.evidence import Finding, Mean, Share
+from carryscope.core.words import loss, with_interval
 from carryscope.model.prediction import answer, predict
 from carryscope.model.transformer import Transformer
 from carryscope.task.columns import Columns, QuestionClass
 from carryscope.task.curated import curated_questions
-from carryscope.task.operation import Array
+from carryscope.task.operation import ADD, Array
 from carryscope.task.sampling import uniform
 from carryscope.training.config import RunConfig
 from carryscope.training.data import HELD_OUT_BATCH, held_out_questions
@@ -34,16 +33,15 @@ LAST_STEPS = 100
 """Single steps swing by a factor of fifty; the mean of this many is what we report."""
 
 UNIFORM_QUESTIONS = 10_000
-"""Fresh uniform questions for the share of right answers."""
+"""Fresh uniform questions for the share of right answers, drawn from `_UNIFORM_SEED`."""
 
 _UNIFORM_SEED = 20240507
-"""The seed of those questions."""
 
 FEW_DIGITS = 3
-"""Up to this size there are too few questions to keep the held-out ones apart from training."""
+"""Up to this size, most held-out questions are also trained on: there are so few."""
 
 
-class TrainingSummary(msgspec.Struct, frozen=True, kw_only=True):
+class TrainingSummary(Finding, frozen=True, kw_only=True):
     """The finding of the training stage."""
 
     package_version: str
@@ -52,7 +50,7 @@ class TrainingSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Steps made, fewer than the recipe's if a target loss was reached before."""
     questions_seen: int
     seconds: float
-    """Time spent in training steps: a remark about one machine."""
+    """Time spent in training steps, on one machine."""
     last_steps_loss: float
     """Mean training loss of the last 100 steps, teacher-forced."""
     last_steps_digit_loss: list[float]
@@ -92,8 +90,10 @@ def summarise(
 
 
 def held_out_mean(losses: Float[Array, "question answer"]) -> Mean:
-    """The mean loss on the held-out questions, with an interval over their batches: each of those
-    was enriched as a whole, or not at all."""
+    """The mean loss on the held-out questions, with an interval over their batches.
+
+    A batch is enriched as a whole, or not at all.
+    """
     return Mean.of_batches(losses.mean(axis=1).tolist(), HELD_OUT_BATCH)
 
 
@@ -111,12 +111,6 @@ def curated_exam(model: Transformer) -> dict[str, Share]:
     }
 
 
-def write_summary(summary: TrainingSummary, config: RunConfig, directory: Path) -> None:
-    """Leave the card and the finding in the run directory, the finding last: it means "done"."""
-    write_bytes(directory / CARD_FILE, card(summary, config).encode())
-    write_json(directory / FINDING_FILE, summary)
-
-
 def card(summary: TrainingSummary, config: RunConfig) -> str:
     """The model card, in Markdown."""
     model, fresh, held_out = config.model, summary.uniform_correct, summary.held_out_loss
@@ -124,24 +118,23 @@ def card(summary: TrainingSummary, config: RunConfig) -> str:
         f"| {name} | {share.count} of {share.of} |"
         for name, share in summary.curated_correct.items()
     )
-    few = " Of so few digits, most held-out questions were." if model.digits <= FEW_DIGITS else ""
     digits = "\n".join(
-        f"| {name} | {loss:.5f} |"
-        for name, loss in zip(summary.answer_names, summary.held_out_digit_loss, strict=True)
+        f"| {name} | {digit_loss:.5f} |"
+        for name, digit_loss in zip(summary.answer_names, summary.held_out_digit_loss, strict=True)
     )
-    return f"""# A transformer that adds two {model.digits}-digit numbers
+    few = " With so few digits, most held-out questions were." * (model.digits <= FEW_DIGITS)
+    return f"""# A transformer that {ADD.words.verb} two {model.digits}-digit numbers
 
-{model.layers} layer{"s" * (model.layers > 1)}, {model.heads} heads, d_model {model.d_model}, \
-d_mlp {model.d_mlp}, {model.format} format. Trained by carryscope {summary.package_version} \
-with {_recipe(config)}, seed {summary.seed}: {summary.steps:,} steps, \
-{summary.questions_seen:,} questions. All settings are in `config.json`, all steps in \
-`metrics.jsonl`, all numbers below in `findings/training.json`.
+{model.layers} layer{"s" * (model.layers > 1)}, {model.heads} head{"s" * (model.heads > 1)}, \
+d_model {model.d_model}, d_head {model.d_head}, d_mlp {model.d_mlp}, {model.format} format. \
+Trained by carryscope {summary.package_version} with {_recipe(config)}, seed {summary.seed}: \
+{summary.steps:,} steps, {summary.questions_seen:,} questions. `config.json` has all settings, \
+`metrics.jsonl` all steps, `findings/training.json` all numbers below.
 
-- Held-out loss {held_out.estimate:.4f} ({held_out.low:.4f} to {held_out.high:.4f}; \
-{held_out.of:,} questions enriched by the paper's rule, teacher-forced)
-- Mean training loss of the last {LAST_STEPS} steps {summary.last_steps_loss:.4f} (teacher-forced)
-- Whole answers right {fresh.estimate:.2%} ({fresh.low:.2%} to {fresh.high:.2%}; {fresh.of:,} \
-fresh uniform questions, free-running)
+- Held-out loss {loss(held_out)}, teacher-forced, on {held_out.of:,} questions enriched by the \
+paper's rule
+- Mean training loss of the last {LAST_STEPS} steps {summary.last_steps_loss:.4f}, teacher-forced
+- Whole answers right, free-running, on {fresh.of:,} fresh uniform questions: {with_interval(fresh)}
 
 | curated questions | right, free-running |
 |---|---|
@@ -151,14 +144,14 @@ fresh uniform questions, free-running)
 |---|---|
 {digits}
 
-Intervals are 95 %. None of the curated questions was ever trained on.{few}
+Intervals are 95 %. The curated questions are hard cases, and none was trained on.{few}
 """
 
 
 def _recipe(config: RunConfig) -> str:
-    """The recipe in words: a preset, and whether anything in it was changed."""
+    """The recipe in words: a preset, and what was changed in it."""
     if config.preset is None:
         return "a recipe of its own"
-    begun = f", from the weights of `{config.source}`" if config.source else ""
+    start = f", from the weights of `{config.source}`" if config.source else ""
     listed = f" ({'; '.join(changed)})" if (changed := changes(config)) else ""
-    return f"the recipe `{config.preset}`{listed}{begun}"
+    return f"the recipe `{config.preset}`{listed}{start}"

@@ -1,7 +1,7 @@
 """The trainer: a model, its optimizer and a step count that move forward together.
 
 In: a `RunConfig`. Out: one `StepRecord` per call of `advance`. The whole state can be
-packed into tensors and back, and then goes on exactly as if nothing had happened.
+packed into tensors and restored, and then continues exactly as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from carryscope.model.prediction import log_probabilities
 from carryscope.model.transformer import Transformer, initialise, paper_std
 from carryscope.task.columns import Columns
-from carryscope.training.config import RunConfig, TrainingConfig
+from carryscope.training.config import RunConfig, TrainingConfig, part_of
 from carryscope.training.data import training_batch
 from carryscope.training.losses import StepRecord, step_record, token_losses
-from carryscope.training.parts import part_of
 
 _EMBEDDINGS = ("embed.W_E", "pos_embed.W_pos")
 _ATTENTION = ("W_Q", "W_K")
@@ -41,7 +40,7 @@ class Trainer:
         self.optimizer = self._make_optimizer()
 
     def start_from(self, weights: Mapping[str, Tensor]) -> None:
-        """Take over these weights, but for the parts that are to be drawn anew."""
+        """Take over these weights, except in the parts that are drawn anew."""
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 if part_of(name) not in self.recipe.renew:
@@ -69,7 +68,7 @@ class Trainer:
         self.optimizer.step()
 
     def _hold_back_heads(self) -> None:
-        """No gradient for the heads whose turn has not come: only weight decay touches them."""
+        """No gradient for heads that have not started yet: only weight decay changes them."""
         heads = self.recipe.heads_at(self.step)
         if heads is None or heads >= self.model.config.heads:
             return
@@ -87,7 +86,7 @@ class Trainer:
         return tensors
 
     def restore(self, step: int, tensors: dict[str, Tensor]) -> None:
-        """Go on from a state that `state` gave after `step` steps."""
+        """Continue from what `state` gave after `step` steps."""
         self.step = step
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
@@ -106,7 +105,7 @@ class Trainer:
         return std
 
     def _make_optimizer(self) -> torch.optim.Adam:
-        """An optimizer of all that learns: it never hears of what is frozen."""
+        """An optimizer of all parameters that are not frozen."""
         named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         embeddings = [named.pop(name) for name in _EMBEDDINGS if name in named]
         groups = [

@@ -1,16 +1,16 @@
-"""Do a model and an algorithm say the same, where they are right and where they are wrong?
+"""Does an algorithm predict a model's answers, the right ones and the wrong ones?
 
-In: a model and stated algorithms. Out: `AgreementFinding`.
+In: the model's answers and algorithms. Out: `AgreementFinding`.
 
-That two adders agree on sums both get right says little. So the model's errors are counted by
-themselves: how many the algorithm makes too, and with the same digit. All answers are
-teacher-forced. Probabilities are over uniform questions; the sign of a signed answer, of which
-the algorithms say nothing, is left out.
+Two adders that agree where both are right show little. So the model's errors are counted
+separately: how many the algorithm makes too, and how many with the same digit. All answers are
+teacher-forced. Probabilities are over uniform questions. Algorithms do not predict the sign of a
+signed answer, so it is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -26,7 +26,7 @@ from carryscope.task.strata import LookAhead, look_ahead_probabilities
 from carryscope.task.tokens import Format
 from carryscope.verification.algorithms import Algorithm
 from carryscope.verification.estimate import Rate
-from carryscope.verification.stratified import Difference, Sample, WeightedShare
+from carryscope.verification.stratified import Sample, WeightedShare
 
 WORST = 5
 """Strata shown for each algorithm."""
@@ -38,27 +38,27 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     scope: str
     """`answer`, or a digit such as `A3`."""
     agreement: Rate
-    """Model and algorithm say the same."""
+    """Model and algorithm give the same."""
     model_wrong: Rate
     algorithm_wrong: Rate
     where_right: WeightedShare | None
-    """Where the model is right: both say the same."""
+    """Where the model is right: the algorithm is right too."""
     also_wrong: WeightedShare | None
-    """Where the model is wrong: the algorithm is wrong too,"""
+    """Where the model is wrong: the algorithm is wrong too. Null if the model is never wrong."""
     same_wrong: WeightedShare | None
-    """and says the same. Null if the model makes no error in the sample."""
+    """Where the model is wrong: the algorithm gives the same wrong answer."""
     model_also_wrong: WeightedShare | None
     """Where the algorithm is wrong: the model is wrong too."""
     errors_alike: WeightedShare | None
-    """Where either is wrong: both are, and say the same. 1 if the errors of one are those of the
-    other, 0 if they share none; exact addition, which makes none, shares none."""
+    """Where either is wrong: both give the same wrong answer. 1 if they make the same errors, 0 if
+    they share none, as with exact addition."""
     left_wrong: WeightedShare | None
-    """Where the algorithm is right: the model is wrong all the same. What is left of its failures
-    if it is only asked what the algorithm gets right."""
+    """Where the algorithm is right: the model is wrong. The failure rate that is left if the model
+    only gets questions that the algorithm answers correctly."""
 
 
 class DepthConfusion(msgspec.Struct, frozen=True, kw_only=True):
-    """Right and wrong against right and wrong, for answer digits of one look-ahead."""
+    """The confusion matrix of model and algorithm for answer digits of one look-ahead."""
 
     depth: int
     carrying: bool
@@ -67,7 +67,7 @@ class DepthConfusion(msgspec.Struct, frozen=True, kw_only=True):
     chance: float
     """The share of all answer digits that have this look-ahead."""
     both_right: float
-    """This and the next three add up to 1: shares of uniform answer digits of this kind."""
+    """This and the next three add up to 1."""
     only_model_right: float
     only_algorithm_right: float
     both_wrong: float
@@ -76,7 +76,7 @@ class DepthConfusion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorstStratum(msgspec.Struct, frozen=True, kw_only=True):
-    """A stratum in which model and algorithm part, and a question that shows it."""
+    """A stratum in which model and algorithm disagree, and an example."""
 
     stratum: str
     probability: float
@@ -84,19 +84,19 @@ class WorstStratum(msgspec.Struct, frozen=True, kw_only=True):
     example: str
     truth: str
     model: str
-    """What the model says, teacher-forced."""
+    """The model's answer, teacher-forced."""
     algorithm: str
 
 
 class AlgorithmAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """One algorithm against the model."""
+    """One algorithm compared with the model."""
 
     name: str
     about: str
     control: bool
     """Wrong on purpose."""
     same_as: str | None
-    """An algorithm before it that gave the same answer to every question."""
+    """An earlier algorithm that gave the same answer to every question."""
     answer: Agreement
     digits: list[Agreement]
     """From the highest digit down."""
@@ -105,30 +105,28 @@ class AlgorithmAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgreementFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """All algorithms against the model."""
+    """All algorithms compared with the model."""
 
     questions: int
     strata: int
     algorithms: list[AlgorithmAgreement]
     best: str | None
-    """The one that gives the model's whole answer most often; null if none ever does."""
+    """The one that agrees with the model on most whole answers; null if none ever does."""
     runner_up: str | None
-    """The next that is not the same as another."""
-    difference: Difference | None
+    """The next one that gives different answers."""
+    difference: Rate | None
     """How much more often the best agrees than the runner-up."""
     best_on_errors: str | None
-    """The one whose errors are most nearly the model's; null if none shares any."""
+    """The one whose errors are closest to the model's; null if none shares any."""
 
     def of(self, name: str) -> AlgorithmAgreement:
         """One algorithm by its name."""
         return next(found for found in self.algorithms if found.name == name)
 
 
-def answer_digits(
-    model: Transformer, sample: Sample, on_progress: Callable[[int], object] = lambda _: None
-) -> Int[Array, "batch digit"]:
-    """What the model says at each answer digit, teacher-forced, units first."""
-    answers = answer(model, sample.questions, free_running=False, on_progress=on_progress)
+def answer_digits(model: Transformer, sample: Sample) -> Int[Array, "batch digit"]:
+    """The model's answer digits, teacher-forced, units first."""
+    answers = answer(model, sample.questions, free_running=False)
     return answers.predicted[:, ::-1][:, : sample.columns.digits + 1]
 
 
@@ -138,43 +136,33 @@ def study_agreement(
     algorithms: Sequence[Algorithm],
     layout: Format,
 ) -> AgreementFinding:
-    """Hold every algorithm against what the model said."""
+    """Compare every algorithm with what the model said."""
     truth = exact_sum(sample.questions)
-    trials = [_Trial(sample, layout, truth, said, a.answer(sample.columns)) for a in algorithms]
+    pairs = [_Pair(sample, layout, truth, said, a.answer(sample.columns)) for a in algorithms]
     found: list[AlgorithmAgreement] = []
-    for algorithm, trial in zip(algorithms, trials, strict=True):
-        earlier = zip(found, trials, strict=False)
+    for algorithm, pair in zip(algorithms, pairs, strict=True):
         same = (
-            f.name for f, t in earlier if f.same_as is None and (t.stated == trial.stated).all()
+            one.name
+            for one, earlier in zip(found, pairs, strict=False)
+            if one.same_as is None and (earlier.stated == pair.stated).all()
         )
-        found.append(
-            AlgorithmAgreement(
-                name=algorithm.name,
-                about=algorithm.about,
-                control=algorithm.control,
-                same_as=next(same, None),
-                answer=trial.whole(),
-                digits=[trial.at(k) for k in reversed(range(truth.shape[1]))],
-                by_depth=trial.by_depth(),
-                worst=trial.worst(),
-            )
-        )
+        found.append(pair.agreement(algorithm, next(same, None)))
     ranked = _ranked(found)
     names = [found[i].name for i in ranked[:2]]
-    pair = [(trials[i].stated == said).all(axis=1) for i in ranked[:2]]
+    alike = [(pairs[i].stated == said).all(axis=1) for i in ranked[:2]]
     return AgreementFinding(
         questions=len(sample),
         strata=len(sample.partition),
         algorithms=found,
         best=names[0] if names else None,
         runner_up=names[1] if len(names) > 1 else None,
-        difference=sample.difference(*pair) if len(pair) > 1 else None,
+        difference=sample.difference(*alike) if len(alike) > 1 else None,
         best_on_errors=_best_on_errors([found[i] for i in ranked]),
     )
 
 
 def _ranked(found: list[AlgorithmAgreement]) -> list[int]:
-    """The candidates, best first. One that never gives the model's answer is none."""
+    """The candidates that ever give the model's answer, best first."""
     able = [
         i
         for i, one in enumerate(found)
@@ -190,8 +178,8 @@ def _best_on_errors(ranked: list[AlgorithmAgreement]) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Trial:
-    """One algorithm's answers beside the model's and the true ones."""
+class _Pair:
+    """The answers of the model and of one algorithm, and the true ones."""
 
     sample: Sample
     layout: Format
@@ -199,15 +187,20 @@ class _Trial:
     said: Int[Array, "batch digit"]
     stated: Int[Array, "batch digit"]
 
-    def whole(self) -> Agreement:
-        """Whole answers."""
-        return self._agreement("answer", slice(None))
+    def agreement(self, algorithm: Algorithm, same_as: str | None) -> AlgorithmAgreement:
+        """All that is compared."""
+        return AlgorithmAgreement(
+            name=algorithm.name,
+            about=algorithm.about,
+            control=algorithm.control,
+            same_as=same_as,
+            answer=self._scope("answer", slice(None)),
+            digits=[self._scope(f"A{k}", [k]) for k in reversed(range(self.truth.shape[1]))],
+            by_depth=self._by_depth(),
+            worst=self._worst(),
+        )
 
-    def at(self, k: int) -> Agreement:
-        """One answer digit."""
-        return self._agreement(f"A{k}", slice(k, k + 1))
-
-    def _agreement(self, scope: str, digits: slice) -> Agreement:
+    def _scope(self, scope: str, digits: slice | list[int]) -> Agreement:
         truth, said, stated = (x[:, digits] for x in (self.truth, self.said, self.stated))
         alike = (said == stated).all(axis=1)
         model_wrong, algorithm_wrong = ((x != truth).any(axis=1) for x in (said, stated))
@@ -225,7 +218,7 @@ class _Trial:
             left_wrong=sample.share(model_wrong, ~algorithm_wrong),
         )
 
-    def by_depth(self) -> list[DepthConfusion]:
+    def _by_depth(self) -> list[DepthConfusion]:
         """All answer digits together, by their look-ahead."""
         columns, count = self.sample.columns, self.truth.shape[1]
         chances = look_ahead_probabilities(columns.digits)
@@ -260,19 +253,19 @@ class _Trial:
             both_wrong_alike=share(~model & (said == stated)),
         )
 
-    def worst(self) -> list[WorstStratum]:
-        """The strata with the least agreement; among equals the likelier first."""
+    def _worst(self) -> list[WorstStratum]:
+        """The strata with the least agreement; among equals, the likelier first."""
         sample, weights = self.sample, self.sample.partition.weights
-        parted = (self.said != self.stated).any(axis=1)
-        misses = sample.count(parted)
+        apart = (self.said != self.stated).any(axis=1)
+        misses = sample.count(apart)
         order = np.lexsort((-weights, -misses / sample.asked))
-        return [self._stratum(int(s), parted) for s in order[:WORST] if misses[s]]
+        return [self._stratum(int(s), apart) for s in order[:WORST] if misses[s]]
 
-    def _stratum(self, stratum: int, parted: Bool[Array, " batch"]) -> WorstStratum:
+    def _stratum(self, stratum: int, apart: Bool[Array, " batch"]) -> WorstStratum:
         sample = self.sample
         inside = sample.stratum == stratum
-        agreed, asked = int((inside & ~parted).sum()), int(inside.sum())
-        example = int(np.flatnonzero(inside & parted)[0])
+        agreed, asked = int((inside & ~apart).sum()), int(inside.sum())
+        example = int(np.flatnonzero(inside & apart)[0])
         truth, said, stated = (
             self.layout.text(x[example, ::-1]) for x in (self.truth, self.said, self.stated)
         )

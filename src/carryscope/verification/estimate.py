@@ -1,20 +1,17 @@
-"""Rates over all questions from stratified samples, with intervals that hold for rare failures.
+"""Failure rates over all questions from stratified samples, with intervals for rare failures.
 
-In: for each stratum its probability, how many questions were asked and how many failed. Out:
+In: for each stratum its probability, how many questions were tested and how many failed. Out:
 `Rate`.
 
 The estimate is a weighted sum of counts, sum c_s k_s with c_s = w_s / n_s. Its interval is the
-gamma interval of Fay and Feuer (1997) for such sums: exact if all weights are equal, and with
-unequal ones known to err on the side of caution. The upper end allows for one more failure in
-the stratum where a single one weighs most, so that strata in which nothing failed still count:
-a model that never fails in the sample gets an upper bound above 0.
+gamma interval of Fay and Feuer (1997) for such sums. It is exact if all weights are equal, and
+conservative otherwise. The upper end allows for one more failure in the stratum where a single
+failure weighs most. So a model that never fails in the sample gets an upper bound above 0.
 """
 
 from __future__ import annotations
 
 import msgspec
-import numpy as np
-import torch
 from jaxtyping import Float, Int
 
 from carryscope.task.operation import Array
@@ -24,7 +21,7 @@ TAIL = 0.025
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """A probability over all questions, with its 95 % interval."""
+    """A probability over all questions, or a difference of two, with its 95 % interval."""
 
     estimate: float
     low: float
@@ -32,12 +29,12 @@ class Rate(msgspec.Struct, frozen=True):
 
     @property
     def relative_width(self) -> float:
-        """The width of the interval in units of the estimate; infinite if nothing was found."""
+        """The width of the interval divided by the estimate; infinite if the estimate is 0."""
         return (self.high - self.low) / self.estimate if self.estimate else float("inf")
 
     @classmethod
     def exactly(cls, count: int, of: int) -> Rate:
-        """A share that was counted over all there is."""
+        """A share counted over every question there is."""
         return cls(count / of, count / of, count / of)
 
 
@@ -46,15 +43,15 @@ def weighted_rate(
     asked: Int[Array, " stratum"],
     failed: Int[Array, " stratum"],
 ) -> Rate:
-    """The rate and its interval. A stratum in which nothing was asked may hide any failure."""
+    """The rate and its interval. Every question of an untested stratum may fail."""
     seen = asked > 0
     unseen = float(weight[~seen].sum())
     each = weight[seen] / asked[seen]
     total = float((each * failed[seen]).sum())
     if not seen.any():
         return Rate(0.0, 0.0, min(1.0, unseen))
-    # A count of k failures in n questions varies by k (1 - k/n); n + 1 keeps a stratum in which
-    # every question failed from claiming certainty.
+    # A count of k failures in n questions varies by k (1 - k/n). With n + 1 a stratum in which
+    # every question failed still has some variance.
     variance = float((each**2 * failed[seen] * (1 - failed[seen] / (asked[seen] + 1))).sum())
     most = float(each.max())
     low = _gamma_quantile(TAIL, total, variance)
@@ -63,14 +60,9 @@ def weighted_rate(
 
 
 def _gamma_quantile(probability: float, mean: float, variance: float) -> float:
-    """The quantile of the gamma distribution with this mean and variance, by bisection."""
+    """The quantile of the gamma distribution with this mean and variance."""
+    from scipy.special import gammaincinv  # type: ignore[import-untyped]  # slow to import
+
     if mean <= 0 or variance <= 0:
         return max(mean, 0.0)
-    shape, scale = mean**2 / variance, variance / mean
-    low, high = 0.0, shape + 40 * (np.sqrt(shape) + 1)
-    at = torch.tensor([shape], dtype=torch.float64)
-    for _ in range(100):
-        middle = (low + high) / 2
-        below = torch.special.gammainc(at, torch.tensor([middle], dtype=torch.float64))
-        low, high = (middle, high) if float(below) < probability else (low, middle)
-    return float(scale * (low + high) / 2)
+    return float(variance / mean * gammaincinv(mean**2 / variance, probability))

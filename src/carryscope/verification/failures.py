@@ -1,19 +1,20 @@
-"""Failing questions made simple, and a search for those that no stratum predicts.
+"""Simplifies failing questions, and searches for failures that no stratum predicts.
 
-In: a judge and failing questions. Out: the simplest failing question of each pattern; failing
+In: a judge and failing questions. Out: the simplest failing question of each pattern, and failing
 questions found by changing single digits and by swapping the two numbers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.task.columns import Columns
-from carryscope.task.operation import Array, State
+from carryscope.task.operation import ADD, BASE, Array
 from carryscope.task.questions import Questions
 from carryscope.verification.estimate import Rate, weighted_rate
 from carryscope.verification.judging import Judge
@@ -23,17 +24,20 @@ STARTS = 100
 """Failing questions that the search starts from."""
 
 RESTARTS = 30
-"""Failures that it found and starts from again."""
+"""Rare failures that it found and starts from again."""
 
 UNLIKELY = 0.01
-"""A failure is unpredicted if fewer than this share of its stratum's questions fail."""
+"""A failure is unpredicted if less than this share of its stratum's questions fail."""
+
+SHOWN = 10
+"""Unpredicted failures in the finding."""
 
 SWAPPED_PER_STRATUM = 40
-"""Questions of each stratum that are asked both ways round."""
+"""Questions of each stratum that are tested in both orders."""
 
 
 class Unpredicted(msgspec.Struct, frozen=True, kw_only=True):
-    """A failing question in a stratum that hardly ever fails."""
+    """A failing question in a stratum that almost never fails."""
 
     question: str
     stratum: str
@@ -42,34 +46,30 @@ class Unpredicted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailureSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of looking around failing questions."""
+    """What was found near failing questions."""
 
     tried: int
     """Questions one digit away from a failing one."""
     failed: int
     """Those that fail too."""
     unpredicted: list[Unpredicted]
-    """Those in strata that hardly ever fail, the least expected first."""
+    """Those in strata that almost never fail, the least expected first."""
     common_pair: str | None
-    """The digit pair that is commonest among failures of the sample in strata that hardly ever
-    fail, such as `column 3: 5+5 in 17 of 20`. A hint where to look, not a test."""
+    """The most frequent digit pair among the sample's failures in strata that almost never fail,
+    such as `column 3: 5+5 in 17 of 20`. A hint where to look, not a test."""
     order_matters: Rate
-    """The chance that a+b and b+a are not both right or both wrong: 0 if the model commutes."""
+    """The chance that only one of a+b and b+a is right: 0 if the model commutes."""
 
 
 def simplest(judge: Judge, failing: Questions) -> Questions:
-    """Each question shrunk to fewer non-zero digits, as long as it fails and keeps its states."""
-    questions = Questions(failing.first.copy(), failing.second.copy())
+    """Each question reduced to fewer non-zero digits while it fails and keeps its states."""
+    questions = replace(failing, first=failing.first.copy(), second=failing.second.copy())
     while True:
         owner, tried = _simpler(questions)
-        if not len(owner):
-            return questions
-        still = judge(tried).failed
-        size = _non_zero(tried)
-        better = np.flatnonzero(still)
+        better = np.flatnonzero(judge(tried).failed) if len(owner) else owner
         if not len(better):
             return questions
-        order = better[np.lexsort((size[better], owner[better]))]
+        order = better[np.lexsort((_non_zero(tried)[better], owner[better]))]
         _, first = np.unique(owner[order], return_index=True)
         chosen = order[first]
         questions.first[owner[chosen]] = tried.first[chosen]
@@ -77,41 +77,39 @@ def simplest(judge: Judge, failing: Questions) -> Questions:
 
 
 def fewest_digits(questions: Questions, count: int) -> Questions:
-    """The questions with the fewest non-zero digits, and among those with the smallest digits."""
+    """The questions with the fewest non-zero digits; among equals, those with small digits."""
     total = questions.first.sum(1) + questions.second.sum(1)
     return questions[np.lexsort((total, _non_zero(questions)))[:count]]
 
 
 def _simpler(questions: Questions) -> tuple[Int[Array, " tried"], Questions]:
-    """Every question with one column put more simply, in the same state."""
-    owners, tried = [], []
+    """Every question with one column simplified, and the index of the question it comes from."""
+    owners, tried = [np.zeros(0, dtype=np.int64)], [questions[:0]]
     for column in range(questions.digits):
-        for replace, first, second in _plainer(questions, column):
-            owners.append(replace)
-            changed = questions[replace]
-            changed = Questions(changed.first.copy(), changed.second.copy())
-            changed.first[:, column], changed.second[:, column] = first, second
-            tried.append(changed)
-    if not owners:
-        return np.zeros(0, dtype=np.int64), questions[:0]
+        for changed, first, second in _plainer(questions, column):
+            simpler = questions[changed]
+            simpler.first[:, column], simpler.second[:, column] = first, second
+            owners.append(changed)
+            tried.append(simpler)
     return np.concatenate(owners), Questions.joined(tried)
 
 
 def _plainer(questions: Questions, column: int) -> Iterator[tuple[Array, Array, Array]]:
-    """Which questions a column can be put more simply in, and how: fewer non-zero digits."""
+    """Digit pairs with fewer non-zero digits in the same state, and the questions they fit."""
     first, second = questions.first[:, column], questions.second[:, column]
-    state = Columns.of(questions).state[:, column]
     zero = np.zeros_like(first)
-    both = (first > 0) & (second > 0)
     ways = [
-        ((state == State.KILL) & ((first > 0) | (second > 0)), zero, zero),
-        ((state == State.KILL) & both, first, zero),
-        ((state == State.KILL) & both, zero, second),
-        ((state == State.PROPAGATE) & both, zero + 9, zero),
-        ((state == State.PROPAGATE) & both, zero, zero + 9),
+        (zero, zero),
+        (first, zero),
+        (zero, second),
+        (zero + ADD.passing_first[0], zero),
+        (zero, zero + ADD.passing_second[0]),
     ]
-    for mask, new_first, new_second in ways:
-        where = np.flatnonzero(mask)
+    size = np.sign(first) + np.sign(second)
+    for new_first, new_second in ways:
+        fewer = np.sign(new_first) + np.sign(new_second) < size
+        same = ADD.state[new_first, new_second] == ADD.state[first, second]
+        where = np.flatnonzero(fewer & same)
         if len(where):
             yield where, new_first[where], new_second[where]
 
@@ -128,78 +126,76 @@ def look_around(
     rate: Array,
     generator: np.random.Generator,
 ) -> FailureSearch:
-    """Change single digits of failing questions, start again from what that finds, and swap.
+    """Change single digits of failing questions, repeat from the rare failures found, and swap.
 
     `rate` is the share of failing questions measured in each stratum.
     """
-    if not len(failing):
-        unlike = _order_matters(judge, partition, generator)
-        return FailureSearch(
-            tried=0, failed=0, unpredicted=[], common_pair=None, order_matters=unlike
-        )
+
+    def rare(questions: Questions) -> Questions:
+        return questions[rate[partition.of(questions)] < UNLIKELY]
+
     start = failing[generator.permutation(len(failing))[:STARTS]]
     found, tried = _failing_neighbours(judge, start)
-    rare = found[rate[partition.of(found)] < UNLIKELY] if len(found) else found
-    if len(rare):
-        again, more = _failing_neighbours(judge, rare[:RESTARTS])
-        found, tried = Questions.joined([found, again]), tried + more
-        rare = Questions.joined([rare, again[rate[partition.of(again)] < UNLIKELY]])
+    again, more = _failing_neighbours(judge, rare(found)[:RESTARTS])
     return FailureSearch(
-        tried=tried,
-        failed=len(found),
-        unpredicted=_told(partition, rare, rate),
-        common_pair=_common_pair(failing[rate[partition.of(failing)] < UNLIKELY]),
+        tried=tried + more,
+        failed=len(found) + len(again),
+        unpredicted=_unpredicted(partition, Questions.joined([rare(found), rare(again)]), rate),
+        common_pair=_common_pair(rare(failing)),
         order_matters=_order_matters(judge, partition, generator),
     )
 
 
 def _failing_neighbours(judge: Judge, questions: Questions) -> tuple[Questions, int]:
-    """The questions one digit away that fail, and how many there are in all."""
+    """The failing questions one digit away, and how many were tried."""
+    if not len(questions):
+        return questions, 0
     both = np.concatenate([questions.first, questions.second], axis=1)
-    places, steps = both.shape[1], 9
+    places, steps = both.shape[1], BASE - 1
     near = np.repeat(both, places * steps, axis=0)
     place = np.tile(np.repeat(np.arange(places), steps), len(both))
-    step = np.tile(np.arange(1, 10), len(both) * places)
+    step = np.tile(np.arange(1, BASE), len(both) * places)
     rows = np.arange(len(near))
-    near[rows, place] = (near[rows, place] + step) % 10
-    tried = Questions(near[:, : questions.digits], near[:, questions.digits :])
+    near[rows, place] = (near[rows, place] + step) % BASE
+    first, second = np.split(near, 2, axis=1)
+    tried = replace(questions, first=first, second=second)
     return tried[judge(tried).failed], len(tried)
 
 
-def _told(partition: Partition, rare: Questions, rate: Array) -> list[Unpredicted]:
-    strata = partition.of(rare) if len(rare) else np.zeros(0, dtype=np.int64)
+def _unpredicted(partition: Partition, rare: Questions, rate: Array) -> list[Unpredicted]:
+    strata = partition.of(rare)
     order = np.lexsort((_non_zero(rare), rate[strata]))
     seen: dict[str, Unpredicted] = {}
     for i in order:
         text = rare[i : i + 1].texts()[0]
         name, share = partition.names[strata[i]], round(float(rate[strata[i]]), 6)
         seen.setdefault(text, Unpredicted(question=text, stratum=name, stratum_rate=share))
-    return list(seen.values())[:10]
+    return list(seen.values())[:SHOWN]
 
 
 def _common_pair(rare: Questions) -> str | None:
-    """The (column, pair) that most of the questions share, order within the pair aside."""
+    """The digit pair of a column that most of the questions share, in either order."""
     if len(rare) < 2:
         return None
     low = np.minimum(rare.first, rare.second).astype(np.int64)
-    high = np.maximum(rare.first, rare.second).astype(np.int64)
-    code = np.where(high > 0, 10 * low + high, -1)
-    best, where = 0, (0, 0)
-    for column in range(rare.digits):
-        values, counts = np.unique(code[:, column][code[:, column] >= 0], return_counts=True)
-        if len(counts) and counts.max() > best:
-            best, where = int(counts.max()), (column, int(values[counts.argmax()]))
-    pair = f"{where[1] // 10}+{where[1] % 10}"
-    return f"column {where[0]}: {pair} in {best} of {len(rare)}"
+    high = np.maximum(rare.first, rare.second)
+    codes = np.where(high > 0, BASE * low + high, -1)
+    pairs = Counter(
+        (column, int(code))
+        for column in range(rare.digits)
+        for code in np.sort(codes[:, column])
+        if code >= 0
+    )
+    if not pairs:
+        return None
+    (column, code), count = pairs.most_common(1)[0]
+    return f"column {column}: {ADD.text(*divmod(code, BASE))} in {count} of {len(rare)}"
 
 
 def _order_matters(judge: Judge, partition: Partition, generator: np.random.Generator) -> Rate:
-    """The chance that a question and its swap are not judged alike."""
-    strata = len(partition)
-    drawn = Questions.joined(
-        [partition.draw(generator, s, SWAPPED_PER_STRATUM) for s in range(strata)]
-    )
+    """The chance that a question is right and its swap is wrong, or the reverse."""
+    asked = np.full(len(partition), SWAPPED_PER_STRATUM)
+    drawn, stratum = partition.draw_each(generator, asked)
     unlike = judge(drawn).failed != judge(drawn.swapped()).failed
-    counts = unlike.reshape(strata, SWAPPED_PER_STRATUM).sum(1)
-    asked = np.full(strata, SWAPPED_PER_STRATUM)
+    counts = np.bincount(stratum[unlike], minlength=len(partition))
     return weighted_rate(partition.weights, asked, counts)

@@ -1,66 +1,62 @@
-"""How far a stated algorithm tells what a model does, outside and inside.
+"""How well algorithms describe a model: its answers, its errors and its inside.
 
-In: a model, and its dissection if there is one. Out: `FaithfulnessFinding`, kept as JSON.
+In: a model, and its dissection if there is one. Out: `FaithfulnessFinding`, with a verdict for
+someone who must decide what to trust the model with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from carryscope.core.errors import CallError
-from carryscope.core.storage import read_json, write_json
+from carryscope.core.evidence import Finding
+from carryscope.core.progress import Progress, silent
+from carryscope.core.words import listed, percent, with_interval
 from carryscope.dissection.attention import study_attention
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.samples import Samples
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
-from carryscope.verification.agreement import AgreementFinding, answer_digits, study_agreement
-from carryscope.verification.algorithms import Algorithm, shipped
-from carryscope.verification.faithfulness_verdict import faithfulness_verdict
+from carryscope.verification.agreement import (
+    Agreement,
+    AgreementFinding,
+    answer_digits,
+    study_agreement,
+)
+from carryscope.verification.algorithms import AS_DISSECTED, WRONG, Algorithm, shipped
 from carryscope.verification.own_algorithm import own_algorithm
-from carryscope.verification.partition import partition
-from carryscope.verification.scrubbing import BASES, POOL, Scrubbed, study_inside
-from carryscope.verification.stratified import FLOOR, SHARED, Sample
+from carryscope.verification.scrubbing import POOL, Scrubbed, Scrubber
+from carryscope.verification.stratified import Sample
 from carryscope.verification.table import LearnedDigit, learned_table
 from carryscope.version import __version__
 
-FAITHFULNESS_FILE = Path("findings") / "faithfulness.json"
+PREDICTS_ANSWERS = 0.99
+"""An algorithm predicts a model's answers if it agrees on this share, interval included."""
+
+PREDICTS_ERRORS = 0.9
+"""It predicts the errors if, where either is wrong, both give the same answer this often."""
 
 
-class FaithfulnessFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A model against stated algorithms."""
+class FaithfulnessFinding(Finding, frozen=True, kw_only=True):
+    """A model compared with algorithms."""
 
     package_version: str
     weights_sha256: str
     seed: int
     digits: int
     questions: int
-    """Questions asked for the agreement and taken apart for the inside, together."""
+    """Questions used for the agreement and for the inside, together."""
     agreement: AgreementFinding
-    """What model and algorithms say."""
+    """The answers of the model and of the algorithms."""
     inside: list[Scrubbed]
-    """What stays when all that an algorithm calls irrelevant is exchanged."""
+    """Answers that stay when everything an algorithm calls irrelevant is resampled."""
     table: list[LearnedDigit]
     """The learned table of each answer digit."""
     verdict: str
-    """What it comes to, in a paragraph."""
-
-    def answers(self, weights_sha256: str, seed: int, dissection: Dissection | None) -> bool:
-        """Whether this is what would be found now, with the shipped algorithms."""
-        same = (self.package_version, self.weights_sha256, self.seed) == (
-            __version__,
-            weights_sha256,
-            seed,
-        )
-        found = dissection.first_digits if dissection else None
-        names = [algorithm.name for algorithm in shipped(self.digits, found)]
-        return same and names == [algorithm.name for algorithm in self.agreement.algorithms]
+    """The result in a paragraph."""
 
 
 def faithful(
@@ -69,25 +65,27 @@ def faithful(
     seed: int = 0,
     dissection: Dissection | None = None,
     own: Algorithm | Callable[..., Any] | None = None,
-    on_progress: Callable[[int], object] = lambda _: None,
+    progress: Progress = silent,
 ) -> FaithfulnessFinding:
-    """Hold the shipped algorithms, and one of the user's own, against a model.
-
-    `on_progress` hears how many answers were computed; see `expected_answers`.
-    """
+    """Compare a model with the shipped algorithms, and with one of the user's own."""
     digits, weights = model.config.digits, weights_hash(model)
     if dissection is not None and dissection.weights_sha256 != weights:
         raise CallError("The dissection must be of this model. Got one of other weights.")
     algorithms = _algorithms(digits, dissection, own)
     samples = Samples(digits, seed)
-    sample = Sample.draw(samples.generator("agreement"), digits)
-    said = answer_digits(model, sample, on_progress)
-    agreement = study_agreement(sample, said, algorithms, model.config.layout)
-    engine = Engine(model, samples.varied[:1])  # its means, over one question, are not used
-    attention = dissection.attention if dissection else None
-    attention = attention or study_attention(engine, samples)
-    inside = study_inside(engine, samples, attention, algorithms, on_progress)
-    table = learned_table(sample, said)
+    with progress("faithfulness", total=1 + len(algorithms), unit="steps") as advance:
+        sample = Sample.draw(samples.generator("agreement"), digits)
+        said = answer_digits(model, sample)
+        agreement = study_agreement(sample, said, algorithms, model.config.layout)
+        table = learned_table(sample, said)
+        advance()
+        engine = Engine(model, samples.varied[:1])  # its means, over one question, are not used
+        attention = dissection.attention if dissection else None
+        scrubber = Scrubber(engine, samples, attention or study_attention(engine, samples))
+        inside = []
+        for algorithm in algorithms:
+            inside.append(scrubber.by(algorithm))
+            advance(1, algorithm.name)
     return FaithfulnessFinding(
         package_version=__version__,
         weights_sha256=weights,
@@ -101,10 +99,18 @@ def faithful(
     )
 
 
+def same_algorithms(finding: FaithfulnessFinding, dissection: Dissection | None) -> bool:
+    """Whether a kept finding compares the algorithms that would be compared now."""
+    known = [algorithm.name for algorithm in finding.agreement.algorithms]
+    return known == [algorithm.name for algorithm in _algorithms(finding.digits, dissection)]
+
+
 def _algorithms(
-    digits: int, dissection: Dissection | None, own: Algorithm | Callable[..., Any] | None
+    digits: int,
+    dissection: Dissection | None,
+    own: Algorithm | Callable[..., Any] | None = None,
 ) -> list[Algorithm]:
-    """All candidates, the user's own before the control that is wrong on purpose."""
+    """All candidates, the user's own last, then the control that is wrong on purpose."""
     *candidates, control = shipped(digits, dissection.first_digits if dissection else None)
     if own is not None:
         stated = own_algorithm(own, digits, name=getattr(own, "__name__", "own algorithm"))
@@ -114,26 +120,118 @@ def _algorithms(
     return [*candidates, control]
 
 
-def expected_answers(digits: int) -> int:
-    """How many answers are computed, more or less: claims that algorithms share are tested once."""
-    asked = SHARED + FLOOR * len(partition(digits))
-    algorithms = len(shipped(digits)) + 1
-    return asked + POOL + 2 * algorithms * (digits + 1) * BASES
-
-
-def read_faithfulness(directory: Path) -> FaithfulnessFinding:
-    """The finding in a run directory."""
-    path = directory / FAITHFULNESS_FILE
-    if not path.exists():
-        raise CallError(
-            f"{directory} has not been held against any algorithm. "
-            f"Run: carryscope faithful {directory}"
+def faithfulness_verdict(
+    agreement: AgreementFinding, inside: Sequence[Scrubbed], table: Sequence[LearnedDigit]
+) -> str:
+    """What the numbers mean."""
+    count = sum(not one.control and one.same_as is None for one in agreement.algorithms)
+    if agreement.best is None:
+        return (
+            f"None of the {count} algorithms describes this model: no algorithm predicts any of "
+            f"its {agreement.questions:,} answers."
         )
-    return read_json(path, FaithfulnessFinding)
+    best = agreement.of(agreement.best).answer
+    parts = [
+        _headline(agreement.best, best),
+        _ranking(agreement, best, count),
+        _errors(agreement, best),
+        _inside(agreement, inside),
+        _table(table),
+        _example(agreement),
+    ]
+    return " ".join(part for part in parts if part)
 
 
-def write_faithfulness(finding: FaithfulnessFinding, directory: Path) -> Path:
-    """Leave the finding in a run directory."""
-    path = directory / FAITHFULNESS_FILE
-    write_json(path, finding)
-    return path
+def _headline(name: str, best: Agreement) -> str:
+    if best.agreement.low < PREDICTS_ANSWERS:
+        return "None of the algorithms describes this model: none predicts its answers reliably."
+    alike, subject = best.errors_alike, _named(name, opening=True)
+    if alike is None:
+        return f"{subject} predicts every answer tested. Neither made an error."
+    if alike.low >= PREDICTS_ERRORS:
+        return (
+            f"{subject} predicts this model's answers, errors included: where the algorithm fails "
+            "the model fails, and almost nowhere else."
+        )
+    return (
+        f"{subject} predicts most of this model's answers but not its errors: do not use it to "
+        "decide which answers to trust."
+    )
+
+
+def _ranking(agreement: AgreementFinding, best: Agreement, count: int) -> str:
+    text = (
+        f"Of {count} algorithms, {_named(agreement.best)} agrees best: it gives the model's whole "
+        f"answer to {with_interval(best.agreement)} of all questions (teacher-forced)"
+    )
+    gap = agreement.difference
+    if gap is None:
+        return f"{text}."
+    low, middle, high = (f"{100 * value:.3g}" for value in (gap.low, gap.estimate, gap.high))
+    points, other = f"{middle} ({low} to {high}) percentage points", _named(agreement.runner_up)
+    if gap.low > 0:
+        return f"{text}, {points} more than the runner-up, {other}."
+    return f"{text}. The difference from the runner-up, {other}, is not significant: {points}."
+
+
+def _errors(agreement: AgreementFinding, best: Agreement) -> str:
+    if best.also_wrong is None:
+        return "The model made no error in the sample, so there are none to compare."
+    text = f"The model is wrong on {with_interval(best.model_wrong)} of all questions."
+    if agreement.best_on_errors is None:
+        return f"{text} No algorithm shares any of these errors."
+    near = agreement.of(agreement.best_on_errors).answer
+    assert near.also_wrong is not None
+    assert near.model_also_wrong is not None
+    text += (
+        f" {_named(agreement.best_on_errors, opening=True)} predicts these errors best: it makes "
+        f"{with_interval(near.also_wrong)} of them, and the model makes "
+        f"{with_interval(near.model_also_wrong)} of its errors."
+    )
+    if near.left_wrong is not None:
+        skipped, left = percent(near.algorithm_wrong.estimate), with_interval(near.left_wrong)
+        text += f" Without the {skipped} of questions it gets wrong, the model is wrong on {left}."
+    return text
+
+
+def _inside(agreement: AgreementFinding, inside: Sequence[Scrubbed]) -> str:
+    claimed = {agreement.best, agreement.best_on_errors}
+    kept = [
+        f"{percent(one.joint.overall.estimate)} for {_named(one.name)}"
+        for one in inside
+        if one.name in claimed or one.control
+    ]
+    return (
+        "Inside the model, everything that an algorithm calls irrelevant was replaced by values of "
+        f"other questions. Answer digits that stay the same: {listed(kept)}."
+    )
+
+
+def _table(table: Sequence[LearnedDigit]) -> str:
+    keys = sum(len(digit.entries) for digit in table)
+    differing = [digit.digit for digit in table for _ in digit.differing]
+    if not differing:
+        return f"In all {keys} keys of the learned table its usual digit is Algorithm 1's."
+    return (
+        f"In {len(differing)} of {keys} keys of the learned table its usual digit is not "
+        f"Algorithm 1's (at {listed(list(dict.fromkeys(differing)))})."
+    )
+
+
+def _example(agreement: AgreementFinding) -> str:
+    best = agreement.of(str(agreement.best))
+    if not best.worst:
+        return ""
+    worst = best.worst[0]
+    return (
+        f"{_named(best.name, opening=True)} and the model disagree most in {worst.stratum}, for "
+        f"example on {worst.example}: model "
+        f"{worst.model}, algorithm {worst.algorithm}."
+    )
+
+
+def _named(name: str | None, *, opening: bool = False) -> str:
+    """An algorithm's name in a sentence, or at its beginning."""
+    names = {AS_DISSECTED: "the dissected algorithm", WRONG: "the control that reads wrong columns"}
+    text = names.get(str(name), str(name))
+    return text[:1].upper() + text[1:] if opening else text

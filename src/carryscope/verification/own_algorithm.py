@@ -1,6 +1,6 @@
-"""An algorithm of the user's own, from a Python file, checked before it is believed.
+"""An algorithm of the user's own, from a Python file, checked before use.
 
-In: `file.py:name`. Out: an `Algorithm`, or one line that says what is wrong with it.
+In: `file.py:name`. Out: an `Algorithm`, or an error in one line that says what is wrong.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ from jaxtyping import Bool
 from carryscope.core.errors import CallError
 from carryscope.dissection.samples import Samples
 from carryscope.task.columns import Columns
-from carryscope.task.operation import Array
+from carryscope.task.operation import BASE, Array
 from carryscope.verification.algorithms import Algorithm
 
 PROBES = 2000
-"""Questions, rich in nines, on which an algorithm is tried before it is used."""
+"""Questions with many propagating columns, on which an algorithm is tried before use."""
 
 
 def load_algorithm(place: str, digits: int) -> Algorithm:
     """The algorithm `name` in `file.py`, given as `file.py:name`.
 
-    This runs the file: it is the user's own code, and may do whatever their code may do. The
-    name is that of a function from `Columns` to answer digits, units first, or of an
-    `Algorithm`, which can name its variables as well. The one of this example never passes a
-    carry on:
+    This runs the file, so use only files you trust. `name` is a function from `Columns` to answer
+    digits, units first, or an `Algorithm`, which can also name its variables. This example never
+    passes a carry on:
 
         import numpy as np
 
@@ -47,7 +46,7 @@ def load_algorithm(place: str, digits: int) -> Algorithm:
     try:
         defined = runpy.run_path(file, run_name="carryscope_algorithm")
     except (Exception, SystemExit) as error:
-        raise CallError(f"{file} cannot be run: {_told(error)}.") from error
+        raise CallError(f"{file} cannot be run: {_line(error)}.") from error
     if name not in defined:
         ours = [key for key, value in defined.items() if callable(value) and key[:1] != "_"]
         raise CallError(f"{file} has no '{name}'. It has: {', '.join(ours) or 'no function'}.")
@@ -55,10 +54,10 @@ def load_algorithm(place: str, digits: int) -> Algorithm:
 
 
 def own_algorithm(given: Any, digits: int, *, name: str = "own algorithm") -> Algorithm:
-    """A function, or an `Algorithm`, that was tried and found to be one.
+    """An algorithm from a function or an `Algorithm`, tried on questions before it is used.
 
-    A function has no variables but its answer. The columns that each digit looks at are found
-    by exchanging them, one after the other.
+    The only variable of a function is its answer. The columns that each digit reads are found by
+    exchanging them one by one.
     """
     if isinstance(given, Algorithm):
         stated, name = given, given.name
@@ -78,36 +77,33 @@ def own_algorithm(given: Any, digits: int, *, name: str = "own algorithm") -> Al
         variables=lambda columns: _variables(stated.variables, columns, name),
     )
     measured = _try(checked, digits)
-    stating = stated.reads is not None
-    return replace(checked, reads=_stated_reads(stated, digits) if stating else measured)
-
-
-def _stated_reads(algorithm: Algorithm, digits: int) -> Bool[Array, "digit column"]:
-    reads, wanted = np.asarray(algorithm.reads), (digits + 1, digits)
-    if reads.shape != wanted:
+    if stated.reads is None:
+        return replace(checked, reads=measured)
+    reads = np.asarray(stated.reads)
+    if reads.shape != measured.shape:
         raise CallError(
-            f"The columns that {algorithm.name} reads must be an array of shape {wanted}, by digit "
+            f"The columns that {name} reads must be an array of shape {measured.shape}, by digit "
             f"and column. Got shape {reads.shape}."
         )
-    return reads.astype(bool)
+    return replace(checked, reads=reads.astype(bool))
 
 
 def _try(algorithm: Algorithm, digits: int) -> Bool[Array, "digit column"]:
-    """Refuse what is no algorithm; otherwise, the columns that each digit looks at."""
+    """Refuse what is no algorithm; otherwise, the columns that each digit reads."""
     name = algorithm.name
-    sums = Columns.of(Samples(digits, 0).nines_rich("probes", PROBES)).sums
-    said = algorithm.answer(Columns(sums))
-    if (algorithm.answer(Columns(sums[::-2])) != said[::-2]).any():
+    columns = Columns.of(Samples(digits, 0).nines_rich("probes", PROBES))
+    sums, said = columns.sums, algorithm.answer(columns)
+    if (algorithm.answer(replace(columns, sums=sums[::-2])) != said[::-2]).any():
         raise CallError(
-            f"{name} must answer each question by itself, and the same each time. Got other "
+            f"{name} must answer each question by itself, and the same each time. Got different "
             "answers when the questions came in another order."
         )
-    algorithm.variables(Columns(sums))
+    algorithm.variables(columns)
     reads = np.empty((digits + 1, digits), dtype=bool)
     for column in range(digits):
         other = sums.copy()
         other[:, column] = np.roll(sums[:, column], 1)
-        reads[:, column] = (algorithm.answer(Columns(other)) != said).any(axis=0)
+        reads[:, column] = (algorithm.answer(replace(columns, sums=other)) != said).any(axis=0)
     if not reads.any():
         raise CallError(f"{name} must depend on the question. Got the same answer to all of them.")
     return reads
@@ -115,9 +111,11 @@ def _try(algorithm: Algorithm, digits: int) -> Bool[Array, "digit column"]:
 
 def _answer(function: Callable[[Columns], Any], columns: Columns, name: str) -> Array:
     got = _array(_called(function, columns, name), columns, f"The answer of {name}")
-    if got.size and not (got.min() >= 0 and got.max() <= 9):
-        beyond = got[(got < 0) | (got > 9)][0]
-        raise CallError(f"The answer of {name} must have digits from 0 to 9. Got {beyond}.")
+    beyond = got[(got < 0) | (got >= BASE)]
+    if beyond.size:
+        raise CallError(
+            f"The answer of {name} must have digits from 0 to {BASE - 1}. Got {beyond[0]}."
+        )
     return got
 
 
@@ -125,7 +123,7 @@ def _variables(function: Callable[[Columns], Any], columns: Columns, name: str) 
     found = _called(function, columns, name)
     if not isinstance(found, Mapping) or not found:
         raise CallError(
-            f"The variables of {name} must be arrays by name, at least one. Got {_kind(found)}."
+            f"The variables of {name} must be a dict of arrays, at least one. Got {_kind(found)}."
         )
     return {
         str(key): _array(values, columns, f"Variable '{key}' of {name}")
@@ -134,13 +132,13 @@ def _variables(function: Callable[[Columns], Any], columns: Columns, name: str) 
 
 
 def _called(function: Callable[[Columns], Any], columns: Columns, name: str) -> Any:
-    """Call the user's code, with sums of its own that cannot overflow when it multiplies them."""
+    """Call the user's code with a copy of the sums that does not overflow in products."""
     sums = columns.sums.astype(np.int64)
     sums.setflags(write=False)
     try:
-        return function(Columns(sums))
+        return function(replace(columns, sums=sums))
     except (Exception, SystemExit) as error:
-        raise CallError(f"{name} failed on {len(sums):,} questions: {_told(error)}.") from error
+        raise CallError(f"{name} failed on {len(sums):,} questions: {_line(error)}.") from error
 
 
 def _array(given: Any, columns: Columns, what: str) -> Array:
@@ -159,7 +157,7 @@ def _array(given: Any, columns: Columns, what: str) -> Array:
     return values.astype(np.int64)
 
 
-def _told(error: BaseException) -> str:
+def _line(error: BaseException) -> str:
     """An error in one line."""
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

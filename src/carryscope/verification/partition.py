@@ -1,40 +1,36 @@
-"""All questions in disjoint strata with exact probabilities, each of which can be drawn from.
+"""All questions in disjoint strata, each with its exact probability and a way to draw from it.
 
 In: a number of digits. Out: a `Partition`.
 
 Up to six digits every pattern of column states is a stratum: `KKPPG` and 242 others for five.
-Beyond, patterns are too many, and questions are grouped by their longest cascades: how many
-nines in a row pass a carry on, and how many stand in a row with no carry arriving. Counting
-and drawing go through a small automaton that reads the columns from the units up, so that
-the rarest group is drawn from as easily as the commonest.
+Beyond that there are too many patterns, and questions are grouped by their longest cascades: how
+many columns in a row pass a carry on, and how many propagate in a row with no carry arriving. A
+small automaton reads the columns from the units up. It counts the questions of a group and draws
+from it, so the rarest group is as easy to draw from as the commonest.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from carryscope.task.columns import Columns
-from carryscope.task.operation import Array, State
+from carryscope.task.operation import ADD, PAIRS, Array, State
 from carryscope.task.questions import Questions, check_digits
 from carryscope.task.sampling import with_states
-from carryscope.task.strata import (
-    PAIRS_PER_STATE,
-    all_strata,
-    stratum_probability,
-    stratum_states,
-)
+from carryscope.task.strata import all_strata, stratum_probability, stratum_states
 
 MOST_DIGITS_BY_STATE = 6
 """Up to here every state pattern is a stratum: 729 of them for six digits."""
 
 LONGEST = 7
-"""Cascades of this length or longer go together."""
+"""Cascades of this length or longer are grouped together."""
 
 
 class Partition(ABC):
@@ -49,11 +45,18 @@ class Partition(ABC):
     def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
         """Questions drawn uniformly from one stratum."""
 
+    def draw_each(
+        self, generator: np.random.Generator, counts: Int[Array, " stratum"]
+    ) -> tuple[Questions, Int[Array, " batch"]]:
+        """So many questions of each stratum, and the stratum of each."""
+        drawn = [self.draw(generator, int(s), int(counts[s])) for s in np.flatnonzero(counts)]
+        return Questions.joined(drawn), np.repeat(np.arange(len(self)), counts)
+
     @abstractmethod
     def of(self, questions: Questions) -> Int[Array, " batch"]:
         """The stratum of each question."""
 
-    @property
+    @cached_property
     def weights(self) -> Float[Array, " stratum"]:
         """The probabilities as floating-point numbers."""
         return np.array([float(p) for p in self.probabilities])
@@ -83,7 +86,7 @@ class ByState(Partition):
         return with_states(generator, np.broadcast_to(self._states[stratum], shape))
 
     def of(self, questions: Questions) -> Int[Array, " batch"]:
-        powers = 3 ** np.arange(self.digits)
+        powers = len(State) ** np.arange(self.digits)
         order = np.argsort(self._states @ powers)
         found: Array = order[Columns.of(questions).state.astype(np.int64) @ powers]
         return found
@@ -93,13 +96,13 @@ class _Seen(NamedTuple):
     """What the automaton remembers of the columns it has read, from the units up."""
 
     run: int
-    """Nines in a row just now."""
+    """Propagating columns in a row up to here."""
     carrying: bool
     """Whether a carry passes through them."""
     carry: int
     """The longest run so far that passed a carry on."""
     quiet: int
-    """The longest run so far through which none came."""
+    """The longest run so far that had no carry to pass on."""
 
     def then(self, state: State) -> _Seen:
         if state is not State.PROPAGATE:
@@ -118,12 +121,18 @@ class ByCascade(Partition):
 
     def __init__(self, digits: int) -> None:
         self.digits = digits
-        lengths = range(min(LONGEST, digits) + 1)
-        labels = [(carry, quiet) for carry in lengths for quiet in lengths]
-        sizes = {label: _ways(digits, _START, label) for label in labels}
-        self._labels = [label for label in labels if sizes[label]]
+        reached = Counter({_START: 1})
+        for _ in range(digits):
+            steps = [(seen.then(s), s, ways) for seen, ways in reached.items() for s in State]
+            reached = Counter()
+            for seen, state, ways in steps:
+                reached[seen] += ways * ADD.pairs_per_state[state]
+        sizes = Counter[tuple[int, int]]()
+        for seen, ways in reached.items():
+            sizes[seen.carry, seen.quiet] += ways
+        self._labels = sorted(sizes)
         self.names = [_name(carry, quiet) for carry, quiet in self._labels]
-        self.probabilities = [Fraction(sizes[label], 100**digits) for label in self._labels]
+        self.probabilities = [Fraction(sizes[label], PAIRS**digits) for label in self._labels]
 
     def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
         states = np.empty((count, self.digits), dtype=np.int8)
@@ -139,12 +148,12 @@ class ByCascade(Partition):
         at: dict[_Seen, Array],
         label: tuple[int, int],
     ) -> tuple[Int[Array, " batch"], dict[_Seen, Array]]:
-        """Draw the state of one column for all questions, given what was drawn below it."""
+        """Draw the state of one column for all questions, given the columns below it."""
         left = self.digits - column - 1
         chosen = np.empty(sum(map(len, at.values())), dtype=np.int8)
         reached: dict[_Seen, list[Array]] = {}
         for seen, members in at.items():
-            ways = [PAIRS_PER_STATE[s] * _ways(left, seen.then(s), label) for s in State]
+            ways = [ADD.pairs_per_state[s] * _ways(left, seen.then(s), label) for s in State]
             shares = np.array([float(Fraction(w, sum(ways))) for w in ways])
             drawn = generator.choice(len(State), size=len(members), p=shares / shares.sum())
             chosen[members] = drawn
@@ -155,26 +164,27 @@ class ByCascade(Partition):
 
     def of(self, questions: Questions) -> Int[Array, " batch"]:
         columns = Columns.of(questions)
-        nine = columns.make_sum_9
+        passes = columns.state == State.PROPAGATE
         run = np.zeros(len(questions), dtype=np.int64)
         carry, quiet = run.copy(), run.copy()
         for i in range(self.digits):
-            run = np.where(nine[:, i], np.minimum(run + 1, LONGEST), 0)
+            run = np.where(passes[:, i], np.minimum(run + 1, LONGEST), 0)
             through = columns.carry_in[:, i]
-            carry = np.where(nine[:, i] & through, np.maximum(carry, run), carry)
-            quiet = np.where(nine[:, i] & ~through, np.maximum(quiet, run), quiet)
+            carry = np.where(passes[:, i] & through, np.maximum(carry, run), carry)
+            quiet = np.where(passes[:, i] & ~through, np.maximum(quiet, run), quiet)
         index = {label: i for i, label in enumerate(self._labels)}
-        return np.array([index[pair] for pair in zip(carry.tolist(), quiet.tolist(), strict=True)])
+        pairs = zip(carry.tolist(), quiet.tolist(), strict=True)
+        return np.array([index[pair] for pair in pairs], dtype=np.int64)
 
 
 @cache
 def _ways(left: int, seen: _Seen, label: tuple[int, int]) -> int:
-    """In how many ways the digit pairs that are left can be chosen to end with a label."""
+    """In how many ways the remaining digit pairs lead to a label."""
     if seen.carry > label[0] or seen.quiet > label[1]:
         return 0
     if left == 0:
         return int((seen.carry, seen.quiet) == label)
-    return sum(PAIRS_PER_STATE[s] * _ways(left - 1, seen.then(s), label) for s in State)
+    return sum(ADD.pairs_per_state[s] * _ways(left - 1, seen.then(s), label) for s in State)
 
 
 def _name(carry: int, quiet: int) -> str:

@@ -1,55 +1,37 @@
-"""How often a model fails, over all 10^(2n) questions, and where: the numbers and a verdict.
+"""How often a model fails over all 10^(2n) questions, and where: the numbers and a verdict.
 
 In: a model, or any judge of questions. Out: `RiskFinding`.
 
-Up to three digits every question is asked. Beyond, questions are drawn stratum by stratum, and
-what is measured in each is put together with its exact probability (`trial.py`).
+Up to three digits every question is tested. Beyond that, questions are drawn stratum by stratum,
+and the failure rates of the strata are combined by their exact probabilities (`trial.py`).
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from carryscope.core.errors import CallError
-from carryscope.core.evidence import Z_95, Share
-from carryscope.core.storage import read_json
+from carryscope.core.evidence import Z_95, Finding, Share
+from carryscope.core.progress import Progress, silent
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
+from carryscope.task.operation import PAIRS
 from carryscope.task.questions import Questions
-from carryscope.task.strata import look_ahead_probabilities
-from carryscope.verification.estimate import Rate, weighted_rate
-from carryscope.verification.exhaustive import ask_everything
-from carryscope.verification.failures import (
-    FailureSearch,
-    fewest_digits,
-    look_around,
-    simplest,
-)
-from carryscope.verification.judging import Judge, judge_of
+from carryscope.verification.cases import CaseRisk, case_risks
+from carryscope.verification.estimate import Rate
+from carryscope.verification.failures import FailureSearch, fewest_digits, look_around, simplest
+from carryscope.verification.judging import Judge, Tally, judge_of
 from carryscope.verification.partition import partition
-from carryscope.verification.risk_finding import (
-    CaseRisk,
-    DigitRisk,
-    LikelyFailure,
-    NaiveTest,
-    RiskFinding,
-    StratumRisk,
-)
 from carryscope.verification.risk_verdict import risk_verdict
-from carryscope.verification.trial import Tally, hold_trial
+from carryscope.verification.trial import ask_everything, hold_trial
 from carryscope.version import __version__
 
-RISK_FILE = Path("findings") / "risk.json"
-
 EXHAUSTIVE_DIGITS = 3
-"""Up to here every question is asked: a million of them for three digits."""
+"""Up to here every question is tested: a million of them for three digits."""
 
 WIDTH, BUDGET = 0.05, 1_000_000
-"""By default, ask until the 95 % interval is as wide as 5 % of the estimate, or this many."""
+"""By default, test until the 95 % interval is 5 % of the estimate wide, or this many questions."""
 
 NAIVE = 1_000_000
 """The uniform questions of the usual test."""
@@ -58,8 +40,67 @@ MOST_FAILURES = 10
 """Patterns listed as the likeliest failures."""
 
 STARTS_PER_PATTERN = 2
-"""Failing questions of each pattern that are shrunk, the simplest to begin with; the simplest
-outcome is shown."""
+"""Failing questions of each pattern that are simplified; the simplest result is shown."""
+
+
+class StratumRisk(msgspec.Struct, frozen=True, kw_only=True):
+    """One stratum."""
+
+    name: str
+    probability: float
+    failed: Share
+    contribution: float
+    """Its part in the chance of a wrong answer: probability times failure rate."""
+    simplest: str | None
+    """A failing question of the stratum with few non-zero digits; null if none failed."""
+
+
+class DigitRisk(msgspec.Struct, frozen=True, kw_only=True):
+    """The chance that one answer token is wrong."""
+
+    digit: str
+    teacher_forced: Rate
+    free_running: Rate
+
+
+class NaiveTest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the usual test, a million uniform questions, would find."""
+
+    questions: int
+    low: float
+    high: float
+    """Its interval, if it found exactly the estimated share of failures."""
+    for_our_width: int
+    """Uniform questions that it needs for an interval as narrow as ours."""
+
+
+class RiskFinding(Finding, frozen=True, kw_only=True):
+    """How often a model fails, and where."""
+
+    package_version: str
+    weights_sha256: str
+    seed: int
+    questions: str
+    """How many there are: 10^(2n), in decimal."""
+    evaluated: int
+    exhaustive: bool
+    width: float
+    budget: int
+    teacher_forced: Rate
+    """The chance of a wrong answer over all questions. Free-running it is the same, because up to
+    the first wrong token the model reads the same."""
+    digits: list[DigitRisk]
+    cases: list[CaseRisk]
+    strata: list[StratumRisk]
+    """Failing strata first, by their contribution; then all others."""
+    search: FailureSearch
+    naive: NaiveTest
+    verdict: str
+
+    @property
+    def failures(self) -> list[StratumRisk]:
+        """The patterns that contribute most to the chance of a wrong answer."""
+        return [stratum for stratum in self.strata[:MOST_FAILURES] if stratum.contribution]
 
 
 def measure_risk(
@@ -68,15 +109,9 @@ def measure_risk(
     seed: int = 0,
     width: float = WIDTH,
     budget: int = BUDGET,
-    on_round: Callable[[Tally], bool | None] = lambda _: None,
+    progress: Progress = silent,
 ) -> RiskFinding:
-    """The risk of a model. `on_round` may end the sampling by returning True."""
-    if not 0 < width < 2:
-        raise CallError(f"width must be between 0 and 2. Got {width}.")
-    if budget < 1:
-        raise CallError(f"budget must be at least 1. Got {budget}.")
-    if seed < 0:
-        raise CallError(f"seed must be at least 0. Got {seed}.")
+    """The risk of a model. `Stopped` ends the sampling; the finding reports what there is."""
     layout = model.config.layout
     return judged_risk(
         judge_of(model),
@@ -86,8 +121,15 @@ def measure_risk(
         seed=seed,
         width=width,
         budget=budget,
-        on_round=on_round,
+        progress=progress,
     )
+
+
+def precise_enough(finding: RiskFinding, *, seed: int, width: float, budget: int) -> bool:
+    """Whether a kept estimate has this seed and is as precise as these settings ask for."""
+    narrow = finding.teacher_forced.relative_width <= width
+    reached = finding.exhaustive or narrow or finding.evaluated >= budget
+    return finding.seed == seed and reached
 
 
 def judged_risk(
@@ -99,95 +141,55 @@ def judged_risk(
     seed: int,
     width: float,
     budget: int,
-    on_round: Callable[[Tally], bool | None],
+    progress: Progress = silent,
 ) -> RiskFinding:
     """The risk of whatever the judge judges."""
+    _check(seed, width, budget)
     generator = np.random.default_rng((seed, digits))
-    exhaustive = digits <= EXHAUSTIVE_DIGITS
     strata, answers = partition(digits), len(answer_names)
-    if exhaustive:
-        tally = ask_everything(judge, strata, answers, on_round)
-    else:
-        tally = hold_trial(
-            judge, strata, answers, generator, width=width, budget=budget, on_round=on_round
+    exhaustive, every = digits <= EXHAUSTIVE_DIGITS, PAIRS**digits
+    with progress("risk", total=every if exhaustive else budget, unit="questions") as advance:
+        tally = (
+            ask_everything(judge, strata, answers, advance)
+            if exhaustive
+            else hold_trial(
+                judge, strata, answers, generator, width=width, budget=budget, advance=advance
+            )
         )
-    by_stratum, failure = _strata(tally, judge), _rate(tally, tally.failed, exhaustive)
+    rates = tally.failed / np.maximum(tally.asked, 1)
     finding = RiskFinding(
         package_version=__version__,
         weights_sha256=weights_sha256,
         seed=seed,
-        questions=str(10 ** (2 * digits)),
+        questions=str(every),
         evaluated=tally.evaluated,
         exhaustive=exhaustive,
         width=width,
         budget=budget,
-        teacher_forced=failure,
-        free_running=failure,
+        teacher_forced=tally.failure,
         digits=[
             DigitRisk(
                 digit=name,
-                teacher_forced=_rate(tally, tally.forced[:, i], exhaustive),
-                free_running=_rate(tally, tally.free[:, i], exhaustive),
+                teacher_forced=tally.rate(tally.forced[:, i]),
+                free_running=tally.rate(tally.free[:, i]),
             )
             for i, name in enumerate(answer_names)
         ],
-        cases=_cases(tally, exhaustive),
-        strata=by_stratum,
-        failures=_failures(by_stratum),
-        search=_search(tally, judge, generator),
-        naive=_naive(failure),
+        cases=case_risks(tally),
+        strata=_strata(tally, judge),
+        search=look_around(judge, strata, tally.all_failing, rates, generator),
+        naive=_naive(tally.failure),
         verdict="",
     )
     return msgspec.structs.replace(finding, verdict=risk_verdict(finding))
 
 
-def read_risk(directory: Path) -> RiskFinding:
-    """The findings in a run directory."""
-    path = directory / RISK_FILE
-    if not path.exists():
-        raise CallError(f"The risk of {directory} is not known. Run: carryscope risk {directory}")
-    return read_json(path, RiskFinding)
-
-
-def _rate(tally: Tally, counts: np.ndarray, exhaustive: bool) -> Rate:
-    if exhaustive:
-        return Rate.exactly(int(counts.sum()), tally.evaluated)
-    return weighted_rate(tally.partition.weights, tally.asked, counts)
-
-
-def _cases(tally: Tally, exhaustive: bool) -> list[CaseRisk]:
-    """Every look-ahead there is, highest digit first; one that was not met may fail always."""
-    cases = []
-    chances = look_ahead_probabilities(tally.partition.digits)
-    for case in sorted(chances, key=lambda c: (-c.digit, c.depth, not c.carrying)):
-        place = (slice(None), case.digit, case.depth, int(case.carrying))
-        asked, wrong = tally.case_asked[place], tally.case_wrong[place]
-        cases.append(
-            CaseRisk(
-                digit=f"A{case.digit}",
-                depth=case.depth,
-                carrying=case.carrying,
-                probability=float(chances[case]),
-                wrong=_case_rate(tally, asked, wrong, exhaustive),
-                asked=int(asked.sum()),
-            )
-        )
-    return cases
-
-
-def _case_rate(tally: Tally, asked: np.ndarray, wrong: np.ndarray, exhaustive: bool) -> Rate:
-    """The rate among the questions of a case.
-
-    Up to six digits a stratum is all inside a case or all outside. Beyond, the part of it that
-    is inside is estimated from the sample, which the interval does not allow for.
-    """
-    if not asked.any():
-        return Rate(0.0, 0.0, 1.0)
-    if exhaustive:
-        return Rate.exactly(int(wrong.sum()), int(asked.sum()))
-    met = asked > 0
-    inside = tally.partition.weights[met] * asked[met] / tally.asked[met]
-    return weighted_rate(inside / inside.sum(), asked[met], wrong[met])
+def _check(seed: int, width: float, budget: int) -> None:
+    if not 0 < width < 2:
+        raise CallError(f"width must be between 0 and 2. Got {width}.")
+    for name, value, least in (("budget", budget, 1), ("seed", seed, 0)):
+        if value < least:
+            raise CallError(f"{name} must be at least {least}. Got {value}.")
 
 
 def _strata(tally: Tally, judge: Judge) -> list[StratumRisk]:
@@ -207,7 +209,7 @@ def _strata(tally: Tally, judge: Judge) -> list[StratumRisk]:
 
 
 def _simplest_of_each(tally: Tally, judge: Judge) -> dict[int, str]:
-    """The simplest failing question of every stratum that was met failing, the pilot included."""
+    """The simplest failing question of every stratum that failed, the pilot included."""
     if not tally.failing:
         return {}
     strata = list(tally.failing)
@@ -218,29 +220,6 @@ def _simplest_of_each(tally: Tally, judge: Judge) -> dict[int, str]:
         s: fewest_digits(shrunk[end - len(part) : end], 1).texts()[0]
         for s, part, end in zip(strata, starts, ends, strict=True)
     }
-
-
-def _failures(strata: list[StratumRisk]) -> list[LikelyFailure]:
-    """The patterns that contribute most."""
-    total = sum(stratum.contribution for stratum in strata)
-    return [
-        LikelyFailure(
-            stratum=stratum.name,
-            share_of_failures=stratum.contribution / total,
-            rate=stratum.failed.estimate,
-            question=stratum.simplest,
-        )
-        for stratum in strata[:MOST_FAILURES]
-        if stratum.contribution and stratum.simplest
-    ]
-
-
-def _search(tally: Tally, judge: Judge, generator: np.random.Generator) -> FailureSearch:
-    failing = list(tally.failing.values())
-    digits = tally.partition.digits
-    joined = Questions.joined(failing) if failing else Questions.from_integers([], digits)
-    asked, failed = tally.asked, tally.failed
-    return look_around(judge, tally.partition, joined, failed / np.maximum(asked, 1), generator)
 
 
 def _naive(rate: Rate) -> NaiveTest:

@@ -1,87 +1,112 @@
-"""Verdicts in plain language, put together from the numbers and changing with them."""
+"""The verdict on the risk of a model in words, put together from the numbers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from carryscope.core.words import counted, percent, place_of, with_interval
+from carryscope.task.columns import Columns
+from carryscope.task.operation import ADD, State
+from carryscope.task.questions import parse_question
+
 if TYPE_CHECKING:
-    from carryscope.verification.risk_finding import CaseRisk, RiskFinding
+    from carryscope.verification.risk import RiskFinding
 
 SAFE, UNSAFE = 0.001, 0.05
-"""A look-ahead is called safe if at most 1 in 1,000 digits is wrong, interval included, and unsafe
-if at least 1 in 20 is."""
+"""A look-ahead is safe if at most 1 in 1,000 digits is wrong, interval included, and unsafe if at
+least 1 in 20 is."""
 
 
 def risk_verdict(finding: RiskFinding) -> str:
     """What a person who must decide whether to use the model should know."""
-    rate = finding.teacher_forced
+    parts = [_headline(finding), _likeliest(finding), _unsafe(finding), _safe(finding)]
+    parts += [_order(finding), _unpredicted(finding)]
+    return " ".join(part for part in parts if part)
+
+
+def _headline(finding: RiskFinding) -> str:
+    rate, total, tested = finding.teacher_forced, int(finding.questions), f"{finding.evaluated:,}"
     if finding.exhaustive:
-        asked = f"All {int(finding.questions):,} questions were asked"
-        told = f"{asked}: {rate.estimate:.4%} are answered wrongly."
-    elif rate.estimate == 0:
-        told = (
-            f"None of {finding.evaluated:,} questions failed. That does not make it 0 %: with 95 % "
-            f"confidence fewer than {_percent(rate.high)} of all questions fail."
+        wrong = round(rate.estimate * total)
+        if not wrong:
+            return f"All {total:,} questions were tested, and all answers are right."
+        share = percent(rate.estimate)
+        return (
+            f"{wrong:,} of all {total:,} questions get a wrong answer ({share}): all were tested."
         )
-    else:
-        told = (
-            f"{_percent(rate.estimate)} of all {int(finding.questions):,} questions get a wrong "
-            f"answer ({_percent(rate.low)} to {_percent(rate.high)}, 95 % confidence, "
-            f"{finding.evaluated:,} questions asked): about 1 in {round(1 / rate.estimate):,}."
+    if rate.estimate == 0:
+        return (
+            f"None of {tested} tested questions failed. With 95 % confidence, at most "
+            f"{percent(rate.high)} of all {total:,} questions get a wrong answer."
         )
-    return " ".join([told, *_where(finding), *_order(finding)])
+    return (
+        f"{with_interval(rate)} of all {total:,} questions get a wrong answer, about 1 in "
+        f"{round(1 / rate.estimate):,} (95 % confidence, {tested} questions tested)."
+    )
 
 
-def _where(finding: RiskFinding) -> list[str]:
-    """At which look-ahead it is safe, and at which it is not. Digits are judged teacher-forced."""
-    by_depth: dict[int, list[CaseRisk]] = {}
-    for case in finding.cases:
-        by_depth.setdefault(case.depth, []).append(case)
-    told = []
-    safe = 0
-    while safe in by_depth and all(c.wrong.high <= SAFE for c in by_depth[safe]):
-        safe += 1
-    if safe:
-        nines = {1: "no nine", 2: "at most one nine"}.get(safe, f"up to {safe - 1} nines")
-        told.append(f"Digits with {nines} directly below are wrong at most 1 time in 1,000.")
-    unsafe = [c for c in finding.cases if c.wrong.low >= UNSAFE]
-    if unsafe:
-        least, worst = min(c.depth for c in unsafe), max(unsafe, key=lambda c: c.wrong.estimate)
-        kind = "carrying" if worst.carrying else "quiet"
-        above = f"above {worst.depth} nines ({kind})" if worst.depth else "with no nine below"
-        nines = "a column sums" if least == 1 else f"{least} columns or more in a row sum"
-        where = f"where {nines} to 9" if least else "for anything"
-        told.append(
-            f"Do not use it {where}: its worst digit is {worst.digit} {above}, wrong in "
-            f"{worst.wrong.estimate:.0%} of such questions."
-        )
-    if finding.failures:
-        likeliest = finding.failures[0]
-        told.append(
-            f"The likeliest failure is {likeliest.stratum}, {likeliest.share_of_failures:.0%} of "
-            f"all wrong answers; the simplest such question is {likeliest.question}."
-        )
-    return told
+def _likeliest(finding: RiskFinding) -> str:
+    if not finding.failures:
+        return ""
+    failure, words = finding.failures[0], ADD.words
+    digits = max(place_of(case.digit) or 0 for case in finding.cases)
+    columns = Columns.of(parse_question(str(failure.simplest), digits))
+    passed = int(np.where(columns.carrying, columns.look_ahead, 0).max())
+    waiting = int(columns.look_ahead.max())
+    kind = ""
+    if passed:
+        kind = f", where a {words.carry} must pass {counted(passed, words.passing)}"
+    elif waiting:
+        kind = f", where no {words.carry} reaches {counted(waiting, words.passing)}"
+    share = percent(failure.contribution / finding.teacher_forced.estimate)
+    return (
+        f"It fails most often on {words.question}s like {failure.simplest}{kind} "
+        f"({failure.name}, {share} of all wrong answers)."
+    )
 
 
-def _order(finding: RiskFinding) -> list[str]:
-    """Whether the order of the numbers matters, and whether there are failures out of line."""
-    told = []
-    if finding.search.order_matters.low > 0:
-        rate = finding.search.order_matters
-        told.append(
-            f"It does not commute: for {_percent(rate.estimate)} of questions "
-            f"({_percent(rate.low)} to {_percent(rate.high)}) only one order is right."
-        )
-    if finding.search.unpredicted:
-        example = finding.search.unpredicted[0]
-        told.append(
-            f"It also fails where its kind of question is otherwise safe, at {example.question} "
-            "for one."
-        )
-    return told
+def _unsafe(finding: RiskFinding) -> str:
+    """From which look-ahead on it fails often. Digits are judged teacher-forced."""
+    unsafe = [case for case in finding.cases if case.wrong.low >= UNSAFE]
+    if not unsafe:
+        return ""
+    words, least = ADD.words, min(case.depth for case in unsafe)
+    worst = max(unsafe, key=lambda case: case.wrong.estimate)
+    where = {
+        0: "",
+        1: f" where a column {words.column[State.PROPAGATE]}",
+    }.get(least, f" where {counted(least, 'column')} in a row {words.columns[State.PROPAGATE]}")
+    below = f"with {counted(worst.depth, words.passing)} directly below"
+    below += f" and a {words.carry} arriving" if worst.carrying else ""
+    return (
+        f"Do not use it{where}: its worst digit is {worst.digit} {below}, wrong in "
+        f"{percent(worst.wrong.estimate)} of such questions."
+    )
 
 
-def _percent(share: float) -> str:
-    """Enough digits to see a rare failure."""
-    return f"{share:.3%}" if share >= 0.0001 else f"{share:.1e}"
+def _safe(finding: RiskFinding) -> str:
+    """Up to which look-ahead it is safe."""
+    unsafe = [case.depth for case in finding.cases if case.wrong.high > SAFE]
+    safe = min(unsafe, default=1 + max(case.depth for case in finding.cases)) - 1
+    if safe < 0:
+        return ""
+    nines = "at most " * (safe > 0) + counted(safe, ADD.words.passing)
+    return f"A digit with {nines} directly below is wrong at most once in 1,000."
+
+
+def _order(finding: RiskFinding) -> str:
+    rate, symbol = finding.search.order_matters, ADD.symbol
+    if rate.low <= 0:
+        return ""
+    return (
+        f"For {with_interval(rate)} of questions, only one of a{symbol}b and b{symbol}a is right."
+    )
+
+
+def _unpredicted(finding: RiskFinding) -> str:
+    if not finding.search.unpredicted:
+        return ""
+    example = finding.search.unpredicted[0]
+    return f"It also fails on {example.question}, although similar questions almost never fail."

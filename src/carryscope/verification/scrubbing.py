@@ -1,24 +1,25 @@
-"""Is a model inside what an algorithm says it is? Exchange all that should not matter, at once.
+"""Does a model work inside as an algorithm says? Resample everything it calls irrelevant.
 
-In: a model, where its heads look, and stated algorithms. Out: a `Scrubbed` for each algorithm.
+In: a model, what its heads attend to, and algorithms. Out: a `Scrubbed` for each algorithm.
 
-At the row of answer digit k, in the last layer, three things are put in from other questions:
+At the row of answer digit k, in the last layer, values of other questions replace the model's own
+in three ways:
 
-- *tokens*: every column that the algorithm does not look at. The answer tokens stay.
-- *joint*: what all heads add together, from one other question with the same key.
-- *heads*: what each head adds, each from another question of its own, which shares only the
-  variable that the algorithm reads in the column this head attends to. A head that attends to
-  no column, or to one the algorithm has no use for, comes from any question.
+- *tokens*: every column that the algorithm does not read. The answer tokens stay.
+- *joint*: the sum of all heads' outputs, from one other question with the same key.
+- *heads*: each head's output, each from another question. It shares only the variable that the
+  algorithm reads in the column this head attends to. If the head attends to no column, or to one
+  that the algorithm does not read, any question will do.
 
-If the algorithm is right about the inside, the model's answers, right or wrong, stay what they
-were. An algorithm about the wrong columns shows what staying by chance would look like. One that
-looks at more than the model uses leaves more alone and is not found out here: that it says too
-much shows in its answers (`agreement`).
+If the algorithm describes the inside, the model's answers stay the same, right or wrong. The
+control, an algorithm about the wrong columns, shows how many stay by chance. An algorithm that
+reads more than the model uses is not detected here, but in its answers (`agreement`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
@@ -35,17 +36,16 @@ from carryscope.dissection.samples import Samples, partners
 from carryscope.model.choice import answer_tokens, chosen_tokens
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.columns import Columns
-from carryscope.task.operation import Array
-from carryscope.task.questions import Questions
+from carryscope.task.operation import Array, State
 from carryscope.task.sampling import with_states
 from carryscope.verification.algorithms import Algorithm, numbered
 
 POOL = 2000
-"""Questions to take from, with every column in each state equally often: cascades are common,
+"""Questions to resample from. Every column has each state equally often, so cascades are common
 and 33 questions share each of Algorithm 1's 60 keys."""
 
 BASES = 800
-"""How many of them are scrubbed, at each answer digit."""
+"""How many of them are tested at each answer digit."""
 
 CHUNK = 512
 """Questions per forward pass."""
@@ -54,12 +54,12 @@ Way = Literal["tokens", "joint", "heads"]
 
 
 class Scrub(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers that stay what they were, of those that could have changed."""
+    """The share of answers that stay the same."""
 
     overall: Share
     """All answer digits together."""
     digits: dict[str, Share]
-    """A digit of which nothing was left to exchange has none behind it."""
+    """A digit with nothing to resample has a share of no questions."""
 
 
 class Scrubbed(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,38 +71,19 @@ class Scrubbed(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Scrub
     joint: Scrub
     heads: Scrub | None
-    """Null if some of its variables belong to no single column, and so to no head."""
+    """Null if one of its variables belongs to no single column, and so to no head."""
 
 
-def study_inside(
-    engine: Engine,
-    samples: Samples,
-    attention: AttentionFinding,
-    algorithms: Sequence[Algorithm],
-    on_progress: Callable[[int], object] = lambda _: None,
-) -> list[Scrubbed]:
-    """Scrub the model by every algorithm."""
-    scrubber = _Scrubber(engine, samples, attention, on_progress)
-    return [scrubber.by(algorithm) for algorithm in algorithms]
+class Scrubber:
+    """The last layer at every answer row of many questions, and what was resampled so far.
 
-
-class _Scrubber:
-    """The last layer at every answer row of many questions, and what was exchanged in it so far.
-
-    Algorithms often claim the same of a digit, so each exchange is made once and kept.
+    Algorithms often claim the same of a digit, so each result is kept.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        samples: Samples,
-        attention: AttentionFinding,
-        on_progress: Callable[[int], object],
-    ) -> None:
-        self._engine, self._layout, self._samples = engine, engine.layout, samples
-        self._on_progress = on_progress
+    def __init__(self, engine: Engine, samples: Samples, attention: AttentionFinding) -> None:
+        self._engine, self._samples = engine, samples
         generator = samples.generator("scrubbing")
-        states = generator.integers(0, 3, (POOL, samples.digits))
+        states = generator.integers(0, len(State), (POOL, samples.digits))
         self._questions = with_states(generator, states)
         self._columns = Columns.of(self._questions)
         self._own, self._heads, self._said = self._capture()
@@ -113,41 +94,37 @@ class _Scrubber:
         self._made: dict[Hashable, Share] = {}
 
     def _capture(self) -> tuple[Tensor, Tensor, Int[Array, "batch digit"]]:
-        """What attention has not touched, what each head adds, what is said: units first."""
+        """The stream without the heads, each head's output, and the answers: units first."""
         own, heads, said = [], [], []
         for state in self._engine.captures(self._questions):
             last, digits = state.layers[-1], slice(-1 - self._samples.digits, None)
             own.append((last.middle - last.heads.sum(2))[:, digits].flip(1))
             heads.append(last.heads[:, digits].flip(1))
             said.append(state.logits[:, digits].argmax(-1).flip(1))
-            self._on_progress(len(state.logits))
         return torch.cat(own), torch.cat(heads), torch.cat(said).numpy()
 
     def by(self, algorithm: Algorithm) -> Scrubbed:
-        """One algorithm, all three ways."""
+        """One algorithm, in all three ways."""
         assert algorithm.reads is not None
-        reads = algorithm.reads
+        reads, digits = algorithm.reads, range(self._samples.digits + 1)
         variables = dict(algorithm.variables(self._columns))
-        placed = set(variables) <= set(algorithm.offsets)
-        digits = range(self._samples.digits + 1)
+        keys = [[algorithm.keys(self._columns, k)] for k in digits]
+        heads = None
+        if set(variables) <= set(algorithm.offsets):
+            claims = [self._claims(k, variables, algorithm) for k in digits]
+            heads = _scrub([self._exchanged("heads", k, claims[k]) for k in digits])
         return Scrubbed(
             name=algorithm.name,
             control=algorithm.control,
             tokens=_scrub([self._tokens(k, reads[k]) for k in digits]),
-            joint=_scrub(
-                [self._exchanged("joint", k, [algorithm.keys(self._columns, k)]) for k in digits]
-            ),
-            heads=_scrub(
-                [self._exchanged("heads", k, self._claims(k, variables, algorithm)) for k in digits]
-            )
-            if placed
-            else None,
+            joint=_scrub([self._exchanged("joint", k, keys[k]) for k in digits]),
+            heads=heads,
         )
 
     def _claims(
         self, k: int, variables: dict[str, Array], algorithm: Algorithm
     ) -> list[Int[Array, " batch"]]:
-        """For each head, a number for what its output must have in common with the base's."""
+        """For each head, a number: questions that share it may exchange the head's output."""
         nothing = np.zeros(POOL, dtype=np.int64)
         claims = []
         for head in range(self._engine.config.heads):
@@ -161,7 +138,7 @@ class _Scrubber:
         return claims
 
     def _exchanged(self, way: Way, k: int, claims: list[Int[Array, " batch"]]) -> Share:
-        """Take what the heads add from other questions: with one claim together, else each."""
+        """Take head outputs from other questions: all together if there is one claim, else each."""
         known = (way, k, *(claim.tobytes() for claim in claims))
         if known not in self._made:
             generator = self._samples.generator(f"{way} A{k}")
@@ -174,7 +151,7 @@ class _Scrubber:
 
     @torch.inference_mode()
     def _kept(self, k: int, bases: Array, sources: list[Array]) -> Share:
-        """How many of the answers at one digit stay."""
+        """The share of answers at one digit that stay."""
         at_row = self._heads[:, k]
         if len(sources) == 1:
             added = at_row[sources[0]].sum(1)
@@ -184,11 +161,10 @@ class _Scrubber:
         middle = self._own[bases, k] + added
         block = block_of(self._engine.model, self._engine.config.layers - 1)
         said = chosen_tokens(self._engine.model, before_mlp(block, middle))
-        self._on_progress(len(bases))
         return Share.of_hits(said.numpy() == self._said[bases, k])
 
     def _tokens(self, k: int, read: Bool[Array, " column"]) -> Share:
-        """Resample every column that is not read; nothing is measured if all are."""
+        """Resample every column that is not read, if there is one."""
         known = ("tokens", k, read.tobytes())
         if known not in self._made:
             self._made[known] = Share.measured(0, 0) if read.all() else self._resampled(k, read)
@@ -198,20 +174,21 @@ class _Scrubber:
     def _resampled(self, k: int, read: Bool[Array, " column"]) -> Share:
         other = self._samples.generator(f"tokens A{k}").permutation(POOL - BASES)[:BASES] + BASES
         base, source = self._questions[:BASES], self._questions[other]
-        hybrid = Questions(
-            np.where(read, base.first, source.first), np.where(read, base.second, source.second)
+        hybrid = replace(
+            base,
+            first=np.where(read, base.first, source.first),
+            second=np.where(read, base.second, source.second),
         )
-        tokens = torch.from_numpy(self._layout.encode_answer(hybrid, exact_sum(base)))
+        tokens = torch.from_numpy(self._engine.layout.encode_answer(hybrid, exact_sum(base)))
         said = [
             answer_tokens(self._engine.model, tokens[start : start + CHUNK])[:, -1 - k]
             for start in range(0, BASES, CHUNK)
         ]
-        self._on_progress(BASES)
         return Share.of_hits(torch.cat(said).numpy() == self._said[:BASES, k])
 
 
 def _scrub(shares: list[Share]) -> Scrub:
-    """Digits, given from A0 up, as one record."""
+    """One record from the shares of the digits, A0 first."""
     overall = Share.measured(sum(s.count for s in shares), sum(s.of for s in shares))
     by_digit = {f"A{k}": shares[k] for k in reversed(range(len(shares)))}
     return Scrub(overall=overall, digits=by_digit)

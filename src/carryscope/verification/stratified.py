@@ -1,7 +1,7 @@
-"""One sample of questions on which everything is compared: every stratum is in it.
+"""One weighted sample with questions of every stratum, for comparing a model with algorithms.
 
-In: a number of digits and a generator. Out: a `Sample`, whose questions have weights, so that
-what is counted in it can be stated as a probability over all questions.
+In: a number of digits and a generator. Out: a `Sample`. The weights of its questions turn counts
+into probabilities over all questions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from carryscope.core.evidence import Z_95
+from carryscope.core.evidence import wilson
 from carryscope.task.columns import Columns
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
@@ -25,25 +25,17 @@ FLOOR = 40
 """Questions in every stratum, however rare: 9,720 for five digits."""
 
 SHARED = 30_000
-"""Questions shared out by probability, on top."""
+"""Further questions, distributed by probability."""
 
 
 class WeightedShare(msgspec.Struct, frozen=True):
-    """A probability over those uniform questions that fulfil a condition, with a 95 % interval."""
+    """A probability over the questions that meet a condition, with its 95 % interval."""
 
     estimate: float
     low: float
     high: float
     of: int
-    """Questions of the sample that fulfil the condition."""
-
-
-class Difference(msgspec.Struct, frozen=True):
-    """The difference of two probabilities over all questions, with its 95 % interval."""
-
-    estimate: float
-    low: float
-    high: float
+    """Questions of the sample that meet the condition."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +51,7 @@ class Sample:
         """Some questions of every stratum, and more of the common ones."""
         strata = partition(digits)
         counts = FLOOR + np.rint(strata.weights * SHARED).astype(np.int64)
-        drawn = [strata.draw(generator, s, int(count)) for s, count in enumerate(counts)]
-        return cls(strata, Questions.joined(drawn), np.repeat(np.arange(len(strata)), counts))
+        return cls(strata, *strata.draw_each(generator, counts))
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -76,7 +67,7 @@ class Sample:
 
     @cached_property
     def weight(self) -> Float[Array, " batch"]:
-        """What each question stands for; the weights of all add up to 1."""
+        """The weight of each question. The weights add up to 1."""
         return (self.partition.weights / self.asked)[self.stratum]
 
     def count(self, hits: Bool[Array, " batch"]) -> Int[Array, " stratum"]:
@@ -89,7 +80,7 @@ class Sample:
         return Rate(min(1.0, rate.estimate), rate.low, rate.high)
 
     def rate_of_not(self, misses: Bool[Array, " batch"]) -> Rate:
-        """The probability of no miss, for misses that are rare: theirs is the better interval."""
+        """The probability of no miss. If misses are rare, their interval is the better one."""
         rate = self.rate(misses)
         return Rate(1 - rate.estimate, 1 - rate.high, 1 - rate.low)
 
@@ -98,28 +89,24 @@ class Sample:
     ) -> WeightedShare | None:
         """The probability of a hit among some questions; null if there are none of them.
 
-        The interval is Wilson's for as many questions of equal weight as would vary alike
-        (Kish's effective size), so that it never claims certainty.
+        The interval is Wilson's with Kish's effective sample size: the number of questions of
+        equal weight that would vary as much.
         """
         weight, hit = self.weight[among], hits[among]
         if not len(weight):
             return None
         share = min(1.0, float(weight[hit].sum() / weight.sum()))
-        size = float(weight.sum() ** 2 / (weight**2).sum())
-        spread = Z_95**2 / size
-        middle = (share + spread / 2) / (1 + spread)
-        reach = Z_95 * math.sqrt(share * (1 - share) / size + spread / (4 * size)) / (1 + spread)
-        low, high = max(0.0, middle - reach), min(1.0, middle + reach)
+        low, high = wilson(share, float(weight.sum() ** 2 / (weight**2).sum()))
         return WeightedShare(share, min(low, share), max(high, share), len(weight))
 
-    def difference(self, first: Bool[Array, " batch"], second: Bool[Array, " batch"]) -> Difference:
+    def difference(self, first: Bool[Array, " batch"], second: Bool[Array, " batch"]) -> Rate:
         """How much likelier the first is than the second, question by question.
 
-        Where both hit or both miss, a question does not count. The intervals of the two other
-        cases are put together by Zou and Donner's rule (2008), which keeps their caution.
+        Only questions where one hits and the other misses count. The intervals of these two cases
+        are combined by Zou and Donner's rule (2008), which stays conservative.
         """
         gain, loss = self.rate(first & ~second), self.rate(second & ~first)
         more = gain.estimate - loss.estimate
         below = math.hypot(gain.estimate - gain.low, loss.high - loss.estimate)
         above = math.hypot(gain.high - gain.estimate, loss.estimate - loss.low)
-        return Difference(more, more - below, more + above)
+        return Rate(more, more - below, more + above)

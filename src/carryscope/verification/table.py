@@ -1,10 +1,10 @@
 """The learned table: for each answer digit and each key, the digit that the model gives.
 
-In: what the model said to a sample of questions. Out: a `LearnedDigit` for each answer digit.
+In: the model's answers to a sample of questions. Out: a `LearnedDigit` for each answer digit.
 
-The paper's claim is that a digit is looked up by 60 keys: base add of its own column, state of
-the one below, carry made two below. The table shows what the model makes of each key, whether
-it always does (its purity), and what Algorithm 1 has there.
+The paper claims that a digit is looked up by 60 keys: base add of its own column, state of the
+column below, carry made two below. The table shows which digit the model gives for each key, how
+often (its purity), and which digit Algorithm 1 gives.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
     carry: bool | None
     """Whether the column two below makes a carry. Null if there is none."""
     token: int
-    """What the model gives most often: a digit, unless the model does not know what digits are."""
+    """What the model gives most often. An untrained model may give a token that is no digit."""
     purity: WeightedShare
-    """How often it gives that, over uniform questions of this key."""
+    """How often it gives this token, over uniform questions with this key."""
     next_token: int | None
-    """What it gives most often otherwise."""
+    """Its second most frequent token."""
     algorithm_1: int
     differs: bool
-    """Whether that is another digit than the model's."""
+    """Whether Algorithm 1 gives another digit than the model."""
 
 
 class LearnedDigit(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,23 +46,21 @@ class LearnedDigit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differing(self) -> list[TableEntry]:
-        """The keys at which the model has another digit than Algorithm 1."""
+        """The keys at which the model differs from Algorithm 1."""
         return [entry for entry in self.entries if entry.differs]
 
 
 def learned_table(sample: Sample, said: Int[Array, "batch digit"]) -> list[LearnedDigit]:
     """The tables of all answer digits, the highest first."""
-    return [
-        LearnedDigit(
-            digit=f"A{k}", entries=_entries(sample, said[:, k], Keys.of(sample.columns, k))
-        )
-        for k in reversed(range(said.shape[1]))
-    ]
-
-
-def _entries(sample: Sample, said: Int[Array, " batch"], keys: Keys) -> list[TableEntry]:
-    code = keys.code
-    return [_entry(sample, said, keys, code == key) for key in range(int(code.max()) + 1)]
+    tables = []
+    for k in reversed(range(said.shape[1])):
+        keys = Keys.of(sample.columns, k)
+        code = keys.code
+        entries = [
+            _entry(sample, said[:, k], keys, code == key) for key in range(int(code.max()) + 1)
+        ]
+        tables.append(LearnedDigit(digit=f"A{k}", entries=entries))
+    return tables
 
 
 def _entry(

@@ -129,6 +129,7 @@ def test_several_parts_taken_away_at_once_do_what_they_do_together_in_python(
         {"layers": 2, "format": "signed", "heads": 2, "vocabulary": 15},
         {"layers": 3, "heads": 4},
         {"layers": 2, "d_mlp": 0},
+        {"layers": 2, "heads": 4, "d_head": 10},
     ],
     ids=lambda fields: " ".join(f"{name}={value}" for name, value in fields.items()),
 )

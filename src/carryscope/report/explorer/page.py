@@ -25,7 +25,8 @@ from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import pack
 from carryscope.report.policy import content_policy
 from carryscope.report.words import row_names
-from carryscope.task.operation import ADD, BASE, Operation, State
+from carryscope.task.operation import ADD, BASE, Operation
+from carryscope.task.tokens import POSITIVE
 
 SCRIPTS = (
     "task numbers weights parts transformer state dom sum attention inspector removed steps tour "
@@ -95,9 +96,12 @@ def explorer_page(
     """The page in which a model can be asked and taken apart."""
     parts = explorer_parts(model, name, dissection)
     frame = _read("page.css") + parts.css
-    policy = content_policy([parts.script], frame)
     page = _template("page.html").render(
-        name=name, policy=policy, css=frame, html=parts.html, script=parts.script
+        name=name,
+        policy=content_policy([parts.script], frame),
+        css=frame,
+        html=parts.html,
+        script=parts.script,
     )
     return ExplorerPage(page)
 
@@ -128,15 +132,16 @@ def _layout(config: ModelConfig) -> dict[str, Any]:
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
-    """What a column computes: its raw values, and when it passes a carry on."""
-    tasks = operation.subtasks
+    """What a column does, and how it is spoken of."""
     return {
+        "symbol": operation.symbol,
+        "positive": POSITIVE,
         "base": BASE,
         "raw": operation.raw.tolist(),
-        "propagates": operation.propagates,
+        "state": operation.state.tolist(),
         "step": operation.step,
-        "tasks": {"none": tasks.base, "uses": tasks.uses, "passing": tasks.uses_and_passes},
-        "columnsPass": operation.words.columns[State.PROPAGATE],
+        "subtasks": operation.subtasks,
+        "words": operation.words,
     }
 
 

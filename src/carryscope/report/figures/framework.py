@@ -13,7 +13,7 @@ import altair as alt
 from carryscope.report.figures.drawing import BLACK, PAGE, SAYS, TIP, Record, data, pixels
 from carryscope.report.figures.figure import Figure
 from carryscope.task.columns import Task
-from carryscope.task.framework import Discovery, Node, framework
+from carryscope.task.framework import DigitTask, Discovery, framework
 
 BOX_HEIGHT, STOREY = 34.0, 66.0
 """Height of a box, and from one box to the one below it, in pixels."""
@@ -30,7 +30,9 @@ def framework_graph(digits: int) -> Figure:
     found = framework(digits)
     place = _Places(digits)
     boxes = [_box(discovery, place) for discovery in found]
-    links = [_link(need, discovery.node, place) for discovery in found for need in discovery.needs]
+    links = [
+        _link(need, discovery.learnt, place) for discovery in found for need in discovery.needs
+    ]
     chart = alt.layer(*_arrows(links), *_boxes(boxes), _names(place))
     hardest = f"{'9' * digits}+1"
     return Figure(
@@ -56,24 +58,24 @@ class _Places:
     def x(self, digit: int) -> float:
         return MARGIN + self.column * (self.digits - digit + 0.5)
 
-    def y(self, node: Node) -> float:
+    def y(self, node: DigitTask) -> float:
         return self.storey(0 if node.task is Task.BA else 1 + node.depth)
 
     def storey(self, level: int) -> float:
         return HEADING + BOX_HEIGHT / 2 + STOREY * level
 
 
-def _in_chain(node: Node) -> bool:
+def _in_chain(node: DigitTask) -> bool:
     """Whether 99999+1 needs the task: its carry is made at column 0 and passed on ever since."""
     return node.task is not Task.BA and node.depth == node.digit - 1
 
 
-def _chain(found: tuple[Discovery, ...]) -> list[Node]:
-    return [discovery.node for discovery in found if _in_chain(discovery.node)]
+def _chain(found: tuple[Discovery, ...]) -> list[DigitTask]:
+    return [discovery.learnt for discovery in found if _in_chain(discovery.learnt)]
 
 
 def _box(discovery: Discovery, place: _Places) -> Record:
-    node = discovery.node
+    node = discovery.learnt
     x, y = place.x(node.digit), place.y(node)
     return {
         "_x": x,
@@ -92,7 +94,7 @@ def _box(discovery: Discovery, place: _Places) -> Record:
     }
 
 
-def _link(need: Node, node: Node, place: _Places) -> Record:
+def _link(need: DigitTask, node: DigitTask, place: _Places) -> Record:
     """An arrow from what is needed: straight down, or down to the next digit on the left."""
     aside = 0.0 if need.digit == node.digit else place.box / 4
     start = (place.x(need.digit) - aside, place.y(need) + BOX_HEIGHT / 2)

@@ -33,8 +33,9 @@ from carryscope.report.sections.certificate import by_token
 from carryscope.report.words import LETTERS, above, carry, control_name, nines
 from carryscope.task.operation import State
 from carryscope.verification.agreement import AlgorithmAgreement
+from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.faithfulness import FaithfulnessFinding
-from carryscope.verification.risk_finding import CaseRisk, RiskFinding
+from carryscope.verification.risk import RiskFinding
 from carryscope.verification.table import LearnedDigit, TableEntry
 
 ROW, COLUMN = 26.0, 84.0
@@ -63,8 +64,7 @@ WIDTH = 285
 def failures_by_depth(risk: RiskFinding) -> Figure:
     """Wrong digits by how many nines lie below: the paper's central finding, measured."""
     digits = list(dict.fromkeys(case.digit for case in risk.cases))
-    kinds = sorted({(case.depth, not case.carrying) for case in risk.cases})
-    names = [_kind(depth, not quiet) for depth, quiet in kinds]
+    names = [_kind(depth, carrying) for depth, carrying in by_look_ahead(risk.cases)]
     x = names_across("digit", digits, orient="top", labelAngle=0, domain=False)
     y = names_down("kind", names, domain=False)
     title = "digits that are wrong"

@@ -15,7 +15,7 @@ from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.dissection.keys import KeyTest
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.report.words import CARRIED, PASSES, TASK, above, head_name, nines
-from carryscope.verification.risk_finding import RiskFinding
+from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import UNSAFE
 
 

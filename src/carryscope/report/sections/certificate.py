@@ -28,7 +28,7 @@ from carryscope.report.parts import (
 )
 from carryscope.report.shelf import Shelf
 from carryscope.report.words import LETTERS
-from carryscope.verification.risk_finding import RiskFinding
+from carryscope.verification.risk import RiskFinding
 
 SHOWN_FAMILIES = 8
 """Families of questions in a table; the file has them all."""

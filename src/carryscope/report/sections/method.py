@@ -17,7 +17,7 @@ import torch
 from carryscope.certificate.certify import UNTIL
 from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError
-from carryscope.dissection.findings import PARTS, Dissection
+from carryscope.dissection.findings import EXPERIMENTS, Dissection
 from carryscope.report.parts import (
     Absent,
     Commands,
@@ -50,7 +50,7 @@ class Made(NamedTuple):
 
 
 def _dissected(found: Dissection) -> str:
-    counts = {name: getattr(getattr(found, name), "questions", None) for name in PARTS}
+    counts = {name: getattr(getattr(found, name), "questions", None) for name in EXPERIMENTS}
     told = [f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items() if count]
     told += [f"subtasks {found.subtasks.pairs:,} pairs"] if found.subtasks else []
     return ", ".join(told)
@@ -122,7 +122,7 @@ def _missing_parts(shelf: Shelf) -> list[Absent]:
     found = shelf.dissection
     if found is None:
         return []
-    apt = [part for part in PARTS if part != "mlp" or found.model.d_mlp]
+    apt = [part for part in EXPERIMENTS if part != "mlp" or found.model.d_mlp]
     apt = [part for part in apt if part != "story" or shelf.config.training is not None]
     parts = [part for part in apt if getattr(found, part) is None]
     what = f"Parts of the dissection: {', '.join(parts).replace('_', ' ')}"

@@ -12,7 +12,7 @@ from carryscope.report.sections.certificate import proved
 from carryscope.report.shelf import Shelf
 from carryscope.report.words import TASK, above
 from carryscope.task.operation import State
-from carryscope.verification.risk_finding import RiskFinding
+from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import SAFE, UNSAFE
 
 
@@ -26,10 +26,11 @@ def ending(shelf: Shelf) -> list[Part]:
     parts: list[Part] = [Text(f"{headline(shelf)}.", lead=True)]
     if shelf.risk is not None and shelf.risk.failures:
         first = shelf.risk.failures[0]
+        share = first.contribution / shelf.risk.teacher_forced.estimate
         parts.append(
             Text(
-                f"The likeliest failure: sums like {first.question} `{first.stratum}`, "
-                f"{percent(first.share_of_failures)} of all wrong answers."
+                f"It fails most often on {TASK.question}s like {first.simplest} `{first.name}`, "
+                f"{percent(share)} of all wrong answers."
             )
         )
     if shelf.certificate is not None:

@@ -22,9 +22,10 @@ from carryscope.report.parts import (
     Wrong,
 )
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import LETTERS, carry, control_name, nines
+from carryscope.report.words import LETTERS, TASK, carry, control_name, nines
+from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.faithfulness import FaithfulnessFinding
-from carryscope.verification.risk_finding import CaseRisk, RiskFinding
+from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import UNSAFE
 from carryscope.verification.stratified import WeightedShare
 
@@ -53,15 +54,12 @@ def risk_parts(risk: RiskFinding, model: ModelConfig | None = None) -> list[Part
 
 def _cases(risk: RiskFinding) -> Table:
     """The paper's central finding: wrong digits by how many nines lie below them."""
-    cases = {(c.depth, not c.carrying, c.digit): c for c in risk.cases}
     digits = list(dict.fromkeys(case.digit for case in risk.cases))
-    rows = [
-        [
-            f"{nines(depth)}, {carry(not quiet)}",
-            *(_wrong(cases.get((depth, quiet, digit))) for digit in digits),
-        ]
-        for depth, quiet in sorted({key[:2] for key in cases})
-    ]
+    rows = []
+    for (depth, carrying), cases in by_look_ahead(risk.cases).items():
+        wrong = {case.digit: _wrong(case) for case in cases}
+        name = f"{nines(depth)}, {carry(carrying)}"
+        rows.append([name, *(wrong.get(digit, "") for digit in digits)])
     return Table(
         "case-table",
         "How often a digit is wrong, by the nines directly below it",
@@ -72,9 +70,7 @@ def _cases(risk: RiskFinding) -> Table:
     )
 
 
-def _wrong(case: CaseRisk | None) -> str:
-    if case is None:
-        return ""
+def _wrong(case: CaseRisk) -> str:
     rate = case.wrong
     if rate.estimate == 0 and rate.high:
         return Faint(f"<{percent(rate.high)}")
@@ -100,17 +96,18 @@ def _digits(risk: RiskFinding) -> Table:
 
 
 def _likeliest(risk: RiskFinding) -> Table:
+    wrong = risk.teacher_forced.estimate
     return Table.of(
         "failures",
         "The likeliest failures",
         risk.failures,
         {
-            "sums like": lambda failure: failure.question,
-            "pattern": lambda failure: Faint(failure.stratum),
-            "share of all failures": lambda failure: percent(failure.share_of_failures),
-            "of the pattern fail": lambda failure: percent(failure.rate),
+            f"{TASK.question}s like": lambda stratum: str(stratum.simplest),
+            "pattern": lambda stratum: Faint(stratum.name),
+            "share of all failures": lambda stratum: percent(stratum.contribution / wrong),
+            "of the pattern fail": lambda stratum: percent(stratum.failed.estimate),
         },
-        f"The sum is the simplest of its pattern that fails. {LETTERS}.",
+        f"The {TASK.question} is the simplest of its pattern that fails. {LETTERS}.",
         text=["pattern"],
     )
 

@@ -34,7 +34,7 @@ class Explorer {
     const { sum } = examples.find((example) => example.label === "Cascade 2") ?? examples.at(-1);
     const { digits, lastRow } = this.layout;
     return {
-      ...parseQuestion(sum, digits),
+      ...parseQuestion(sum, this.layout),
       off: [],
       how: "mean",
       row: lastRow - 1 - Math.min(3, digits),
@@ -79,7 +79,7 @@ class Explorer {
   // Each answer token, highest first: what is written, the truth, and what the digit needs.
   digits(question, given, whole) {
     const { answerNames, symbols, digits } = this.layout;
-    const columns = columnsOf(question, this.layout.operation);
+    const columns = columnsOf(question, this.layout);
     const truths = trueAnswer(question, this.layout);
     return answerNames.map((name, place) => {
       const k = answerNames.length - 1 - place;
@@ -109,12 +109,13 @@ class Explorer {
   // The address holds what is shown; written once a person pauses, since browsers limit how often.
   linkLater() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => writeLink(this.store.state), 250);
+    this.timer = setTimeout(() => writeLink(toFragment(this.store.state, this.layout)), 250);
   }
 
   followLink() {
     const state = fromFragment(location.hash, this.layout, this.store.state);
-    if (!state || toFragment(state) === toFragment(this.store.state)) return;
+    const text = (shown) => toFragment(shown, this.layout);
+    if (!state || text(state) === text(this.store.state)) return;
     this.store.change(state);
     this.sum.settled();
   }
@@ -122,7 +123,7 @@ class Explorer {
   // For the console, and for tests: the logits of a sum with parts taken away, each row reading the
   // true answer (as Python's engine does), or what the model itself wrote.
   logits(sum, off = [], how = "mean", { free = false } = {}) {
-    const { question, problem } = parseQuestion(sum, this.layout.digits);
+    const { question, problem } = parseQuestion(sum, this.layout);
     if (problem) throw new Error(problem);
     const unknown = off.find((name) => !parsePart(name, this.layout));
     if (unknown) throw new Error(`This model has no part ${unknown}.`);

@@ -41,8 +41,9 @@ class RemovedView {
   }
 
   async copyLink() {
-    const link = location.href.split("#")[0] + toFragment(this.store.state);
-    writeLink(this.store.state);
+    const fragment = toFragment(this.store.state, this.layout);
+    const link = location.href.split("#")[0] + fragment;
+    writeLink(fragment);
     try {
       await navigator.clipboard.writeText(link);
       setText(this.status, "The link to what you see is copied.");
@@ -54,7 +55,7 @@ class RemovedView {
   render(result) {
     const { state, digits } = result;
     refill(this.answer, [
-      element("span", {}, `${questionText(state.question)} = `),
+      element("span", {}, `${questionText(state.question, this.layout)} = `),
       ...digits.map(shortDigit),
     ]);
     for (const how of this.hows) {

@@ -38,16 +38,16 @@ class Store {
   }
 }
 
-function toFragment({ question, off, how, row }) {
-  const fields = [`q=${questionText(question)}`, `row=${row}`];
+function toFragment({ question, off, how, row }, layout) {
+  const fields = [`q=${questionText(question, layout)}`, `row=${row}`];
   if (off.length) fields.push(`off=${off.join(",")}`, `how=${how}`);
   return FRAGMENT + fields.join("&");
 }
 
-// Keep the state in the address. A frame in a notebook has none of its own.
-function writeLink(state) {
+// Keep the state in the address. A frame in a notebook has no address of its own.
+function writeLink(fragment) {
   try {
-    history.replaceState(null, "", toFragment(state));
+    history.replaceState(null, "", fragment);
   } catch {
     // nothing is lost: the page shows the state
   }
@@ -61,7 +61,7 @@ function fromFragment(fragment, layout, otherwise) {
     const [name, value = ""] = field.split("=");
     fields.set(name, unescaped(value));
   }
-  const { question } = parseQuestion(fields.get("q") ?? "", layout.digits);
+  const { question } = parseQuestion(fields.get("q") ?? "", layout);
   const named = [...new Set((fields.get("off") ?? "").split(","))];
   const row = Number(fields.get("row") ?? NaN);
   return {

@@ -45,7 +45,7 @@ function tourSteps({ layout, examples, sayings }) {
       where: "sum",
       sum: hard,
       row: aboveNines,
-      text: (result) => hardText(hard, result, layout.operation),
+      text: (result) => hardText(hard, result, layout.operation.words),
     },
   ];
 }
@@ -96,11 +96,12 @@ function withoutText(head, status) {
   ].join(" ");
 }
 
-function hardText(sum, result, { columnsPass }) {
+function hardText(sum, result, { carry, columns }) {
   const right = result.digits.every((digit) => digit.right);
   return [
-    `In ${sum} a carry travels through columns that ${columnsPass} (the underlined ones). The`,
-    `digit above them is right only if that is foreseen. The model says ${written(result)}:`,
+    `In ${sum} a ${carry} travels through columns that ${columns[PROPAGATE]} (the underlined`,
+    `ones). The digit above them is right only if that is foreseen. The model says`,
+    `${written(result)}:`,
     `${right ? "right, this time" : "wrong"}. Now try sums of your own and find where it breaks.`,
   ].join(" ");
 }

@@ -14,7 +14,7 @@ class SumView {
 
   example({ label, sum, about }) {
     const pick = () => {
-      const { question } = parseQuestion(sum, this.layout.digits);
+      const { question } = parseQuestion(sum, this.layout);
       this.store.change({ question });
       this.settled();
     };
@@ -28,25 +28,25 @@ class SumView {
 
   // What is typed counts at once if it is a sum; if it is not, the last sum stays.
   typed() {
-    const { question, problem } = parseQuestion(this.input.value, this.layout.digits);
+    const { question, problem } = parseQuestion(this.input.value, this.layout);
     setText(this.message, problem ?? "");
     setAttribute(this.input, "aria-invalid", problem ? "true" : null);
     if (question) this.store.change({ question }, { typing: true });
   }
 
   settled() {
-    this.input.value = questionText(this.store.state.question);
+    this.input.value = questionText(this.store.state.question, this.layout);
     setText(this.message, "");
     setAttribute(this.input, "aria-invalid", null);
   }
 
   build(box) {
-    const { digits, answerNames } = this.layout;
+    const { digits, answerNames, operation } = this.layout;
     box.style.setProperty("--columns", answerNames.length);
     this.cells = { first: [], second: [] };
     for (const which of ["first", "second"]) {
       for (let k = answerNames.length - 1; k >= 0; k--) {
-        const sign = which === "second" && k === digits ? "+" : "";
+        const sign = which === "second" && k === digits ? operation.symbol : "";
         const blank = element("span", { class: "blank", "aria-hidden": "true" }, sign);
         box.append(k < digits ? this.digit(which, k) : blank);
       }
@@ -64,7 +64,7 @@ class SumView {
       tabindex: "0",
       "aria-label": `${name}, digit ${k} of the ${which} number`,
       "aria-valuemin": "0",
-      "aria-valuemax": "9",
+      "aria-valuemax": String(this.layout.operation.base - 1),
       onkeydown: (event) => this.pressed(event, which, k),
     });
     this.cells[which][k] = cell;
@@ -97,7 +97,8 @@ class SumView {
   }
 
   step(which, k, by) {
-    this.set(which, k, (this.store.state.question[which][k] + by + 10) % 10);
+    const { base } = this.layout.operation;
+    this.set(which, k, (this.store.state.question[which][k] + by + base) % base);
   }
 
   set(which, k, digit) {
@@ -112,16 +113,15 @@ class SumView {
 
   render(result) {
     const { question } = result.state;
-    const { operation } = this.layout;
+    const { state } = this.layout.operation;
     for (const which of ["first", "second"]) {
       this.cells[which].forEach((cell, k) => {
         setText(cell, String(question[which][k]));
         setAttribute(cell, "aria-valuenow", question[which][k]);
-        const raw = operation.raw[question.first[k]][question.second[k]];
-        setAttribute(cell, "data-nine", stateOf(raw, operation) === 0);
+        setAttribute(cell, "data-nine", state[question.first[k]][question.second[k]] === PROPAGATE);
       });
     }
-    const sum = questionText(question);
+    const sum = questionText(question, this.layout);
     if (document.activeElement !== this.input && this.input.value !== sum) this.settled();
     for (const pick of this.examples) setAttribute(pick, "aria-pressed", pick.dataset.sum === sum);
     this.cards.forEach((card) => card.render(result));
@@ -157,7 +157,7 @@ class AnswerCard {
     setText(this.sure, percent(shown.probability));
     this.element.style.setProperty("--sure", shown.probability);
     setText(this.task, shown.task ?? "sign");
-    setText(this.nines, shown.lookAhead ? ninesText(shown) : "");
+    setText(this.nines, shown.lookAhead ? ninesText(shown, this.layout) : "");
     setText(
       this.was,
       shown.written === shown.clean ? (shown.right ? "" : `is ${shown.truth}`) : `was ${shown.clean}`,
@@ -184,6 +184,7 @@ class AnswerCard {
   }
 }
 
-function ninesText({ lookAhead, carrying }) {
-  return `${lookAhead} nine${lookAhead > 1 ? "s" : ""} ${carrying ? "carry" : "quiet"}`;
+function ninesText({ lookAhead, carrying }, { operation }) {
+  const { passing, passing_plural, carry } = operation.words;
+  return `${lookAhead} ${lookAhead > 1 ? passing_plural : passing} ${carrying ? carry : "quiet"}`;
 }

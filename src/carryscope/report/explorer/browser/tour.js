@@ -28,7 +28,7 @@ class Tour {
     const step = steps[at];
     this.at = at;
     this.box.hidden = false;
-    const { question } = parseQuestion(step.sum, this.data.layout.digits);
+    const { question } = parseQuestion(step.sum, this.data.layout);
     this.store.change({ question, off: step.off, how: "mean", row: step.row });
     this.taken = step.off;
     setText(this.count, `Step ${at + 1} of ${steps.length}`);

@@ -9,19 +9,20 @@ class Transformer {
   // `firstLayer` holds what layer 0 reads and asks for, by position and token; machines share it.
   constructor(layout, tensors, firstLayer = new Map()) {
     Object.assign(this, { layout, tensors, firstLayer });
-    const { context, layers, dModel, dMlp, heads, symbols } = layout;
+    const { context, layers, dModel, dHead, dMlp, heads, symbols } = layout;
+    const dHeads = heads * dHead;
     const perLayer = (size) => Array.from({ length: layers }, () => new Float64Array(size));
     this.tokens = new Int32Array(context).fill(-1);
     this.stream = perLayer(context * dModel);
-    this.keys = perLayer(context * dModel);
-    this.values = perLayer(context * dModel);
+    this.keys = perLayer(context * dHeads);
+    this.values = perLayer(context * dHeads);
     this.patterns = perLayer(heads * context * context);
     this.planKeys = Array.from({ length: layers }, () => new Array(context).fill(null));
     this.logits = Array.from({ length: context }, () => new Float64Array(symbols.length));
     this.residual = new Float64Array(dModel);
     this.normal = new Float64Array(dModel);
-    this.query = new Float64Array(dModel);
-    this.z = new Float64Array(dModel);
+    this.query = new Float64Array(dHeads);
+    this.z = new Float64Array(dHeads);
     this.neurons = new Float64Array(dMlp);
     this.written = new Float64Array(dModel);
   }
@@ -83,9 +84,8 @@ class Transformer {
 
   // Keys and values of a row, for later rows to read.
   readable(layer, row, token) {
-    const { dModel } = this.layout;
-    const key = rowOf(this.keys[layer], row, dModel);
-    const value = rowOf(this.values[layer], row, dModel);
+    const key = rowOf(this.keys[layer], row, this.query.length);
+    const value = rowOf(this.values[layer], row, this.query.length);
     if (layer === 0) {
       const known = this.known(row, token);
       key.set(known.K);
@@ -113,7 +113,7 @@ class Transformer {
       this.layerNorm("blocks.0.ln1", this.streamAt(0, row));
       const found = { Q: null };
       for (const which of ["K", "V"]) {
-        found[which] = new Float64Array(this.layout.dModel);
+        found[which] = new Float64Array(this.query.length);
         this.project(0, which, found[which]);
       }
       this.firstLayer.set(place, found);
@@ -147,7 +147,8 @@ class Transformer {
   }
 
   attend(layer, row, place) {
-    const { heads, dHead, dModel } = this.layout;
+    const { heads, dHead } = this.layout;
+    const dHeads = heads * dHead;
     const keys = this.keys[layer];
     const values = this.values[layer];
     this.z.fill(0);
@@ -156,13 +157,13 @@ class Transformer {
       const pattern = this.patternAt(layer, head, row);
       for (let p = 0; p <= row; p++) {
         let score = 0;
-        const at = p * dModel + start;
+        const at = p * dHeads + start;
         for (let e = 0; e < dHead; e++) score += this.query[start + e] * keys[at + e];
         pattern[p] = place.cuts.has(`${head}.${p}`) ? -Infinity : score / Math.sqrt(dHead);
       }
       softmax(pattern);
       for (let p = 0; p <= row; p++) {
-        const at = p * dModel + start;
+        const at = p * dHeads + start;
         for (let e = 0; e < dHead; e++) this.z[start + e] += pattern[p] * values[at + e];
       }
     }

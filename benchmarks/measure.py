@@ -1,0 +1,161 @@
+"""What a benchmark returns, and the ways to measure it.
+
+    Measure(name="training step", value=4.6, unit="x", at_least=4, how="TransformerLens = 1")
+
+Ratios come from contestants that take turns in one run, so that a busy machine slows all of them
+alike. Memory is measured in a fresh process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+
+from carryscope.core.errors import WorkError
+
+ROOT = Path(__file__).parents[1]
+"""The repository, from which fresh processes import the benchmarks."""
+
+Turn = Callable[[], float]
+"""Takes one turn and returns its seconds per item."""
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the speed table."""
+
+    name: str
+    value: float
+    unit: str = ""
+    how: str
+    """How it was measured, in a few words."""
+    at_least: float | None = None
+    at_most: float | None = None
+    """The target, if there is one."""
+    low: float | None = None
+    high: float | None = None
+    """The 95 % interval of an estimate."""
+
+    @property
+    def target(self) -> str:
+        """The target as text."""
+        if self.at_least is not None:
+            return f"at least {short(self.at_least)}"
+        return "" if self.at_most is None else f"at most {short(self.at_most)}"
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the value meets its target; None without a target."""
+        if self.at_least is not None:
+            return self.value >= self.at_least
+        return None if self.at_most is None else self.value <= self.at_most
+
+    @property
+    def text(self) -> str:
+        """The value with its unit and interval."""
+        value = f"{short(self.value)} {self.unit}".rstrip()
+        if self.low is None or self.high is None:
+            return value
+        return f"{value} ({short(self.low)} to {short(self.high)})"
+
+
+def short(value: float) -> str:
+    """A number to three digits; from a thousand on, to the unit."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def timed(do: Callable[[], object], *, repeat: int = 1, items: int = 1) -> Turn:
+    """A turn that repeats a call; `items` is how many items one call handles."""
+
+    def turn() -> float:
+        began = time.perf_counter()
+        for _ in range(repeat):
+            do()
+        return (time.perf_counter() - began) / (repeat * items)
+
+    return turn
+
+
+def in_turns(
+    contestants: dict[str, Turn], rounds: int, *, warm_up: bool = True
+) -> dict[str, float]:
+    """The median seconds per item of each contestant, one turn each in every round."""
+    if warm_up:
+        for turn in contestants.values():
+            turn()
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, turn in contestants.items():
+            seconds[name].append(turn())
+    return {name: median(times) for name, times in seconds.items()}
+
+
+class Cost(NamedTuple):
+    """What a call takes in a fresh process."""
+
+    seconds: float
+    gigabytes: float
+
+
+def cost_of(module: str, function: str, *arguments: str) -> Cost:
+    """Call a function of a module in a fresh process; its time includes starting and imports."""
+    code = (
+        f"import sys; from {module} import {function}; {function}(*sys.argv[1:]); "
+        "from benchmarks.measure import peak_memory; print(peak_memory())"
+    )
+    command = [sys.executable, "-c", code, *arguments]
+    began = time.perf_counter()
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    seconds = time.perf_counter() - began
+    if ended.returncode:
+        raise WorkError(f"{function} failed in a fresh process: {ended.stderr}")
+    return Cost(seconds, float(ended.stdout.split()[-1]))
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had, in gigabytes.
+
+    A child reads its own peak: what the system reports to a parent includes the parent's.
+    """
+    status = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1e9
+
+
+@contextmanager
+def peer_process(python: Path, script: str, *arguments: object) -> Iterator[Callable[[str], str]]:
+    """A function that sends a line to a script run with TransformerLens and returns its reply."""
+    process = subprocess.Popen(
+        [python, script, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"},
+    )
+
+    def ask(line: str) -> str:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):
+            process.stdin.write(f"{line}\n")
+            process.stdin.flush()
+        if not (reply := process.stdout.readline()):
+            raise WorkError(
+                f"{python} cannot run TransformerLens 2.x. To see why, run: "
+                f"{python} -c 'import transformer_lens'. `make bench` installs one that works."
+            )
+        return reply
+
+    try:
+        yield ask
+    finally:
+        process.kill()
+        process.communicate()  # waits, and closes the pipes

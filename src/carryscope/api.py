@@ -1,0 +1,125 @@
+"""Where runs come from: load one, train one, study one, import one.
+
+run = load("fast-5")                       # a model that comes with the package
+run = train("runs/four", "paper-5", heads=4)
+run = study("runs/study")                  # train, then every stage, then the report
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from carryscope.certificate.finding import Certificate
+from carryscope.core.errors import CallError
+from carryscope.core.progress import Progress, silent
+from carryscope.core.storage import only_writer, read_json, write_json
+from carryscope.model.config import FORMAT_VERSION
+from carryscope.model.files import save_weights
+from carryscope.model.run_files import CONFIG_FILE, check_free, check_version
+from carryscope.model.transformer_lens import read_state_dict
+from carryscope.run import Run
+from carryscope.shipped import run_directory
+from carryscope.stages import CERTIFICATE
+from carryscope.training.config import RunConfig
+from carryscope.training.loop import train as train_to_the_end
+from carryscope.training.presets import DEFAULT_PRESET, changed, run_config
+from carryscope.training.starting import started_config
+
+PROOF_MINUTES = 1.0
+"""Time a study gives the certificate: a first look at what can be proved."""
+
+
+def load(run: Path | str | None = None) -> Run:
+    """The run in a directory, or a model that comes with the package, by its name."""
+    return Run(run_directory(run))
+
+
+def train(
+    directory: Path | str,
+    preset: str | None = None,
+    *,
+    threads: int | None = None,
+    progress: Progress = silent,
+    **changes: Any,
+) -> Run:
+    """Train a model by a preset, with any field of it changed, or continue a stopped training."""
+    config = wanted_config(Path(directory), preset, changes)
+    train_to_the_end(config, Path(directory), threads=threads, progress=progress)
+    return Run(directory)
+
+
+def wanted_config(
+    directory: Path,
+    preset: str | None,
+    changes: Mapping[str, Any],
+    start_from: Path | None = None,
+) -> RunConfig:
+    """The config that is wanted. A run that is there keeps its own recipe by default."""
+    if start_from is not None:
+        return started_config(start_from, dict(changes), preset)
+    if preset is None and (directory / CONFIG_FILE).exists():
+        check_version(directory)
+        found = read_json(directory / CONFIG_FILE, RunConfig)
+        if found.training is None:
+            raise CallError(
+                f"The model at {directory} was imported: there is no training to continue."
+            )
+        return changed(found, dict(changes))
+    return run_config(preset or DEFAULT_PRESET, dict(changes))
+
+
+def study(
+    directory: Path | str = "runs/study",
+    preset: str | None = None,
+    *,
+    threads: int | None = None,
+    progress: Progress = silent,
+) -> Run:
+    """Train a model, make every finding about it, and write the report.
+
+    What is there already is reused.
+    """
+    run = train(directory, preset, threads=threads, progress=progress)
+    run.dissection(progress=progress)
+    run.risk(progress=progress)
+    run.faithfulness(progress=progress)
+    first_proof(run, workers=threads, progress=progress)
+    run.report(progress=progress)
+    return run
+
+
+def first_proof(
+    run: Run, *, workers: int | None = None, progress: Progress = silent
+) -> Certificate | None:
+    """A minute of certificate, or what is left of it; deeper models get none.
+
+    A minute that was spent is not spent again: `Run.certificate` proves more.
+    """
+    if run.config.model.layers != 1:
+        return None
+    known, why = run.read(CERTIFICATE)
+    if known is None or not known.can_be_continued:
+        again = known is not None or bool(why)
+        return run.certificate(
+            minutes=PROOF_MINUTES, workers=workers, again=again, progress=progress
+        )
+    left = PROOF_MINUTES - known.seconds / 60
+    if known.ended in ("decided", "time") or left <= 0:
+        return known
+    return run.certificate(minutes=left, workers=workers, progress=progress)
+
+
+def import_model(source: Path | str, directory: Path | str) -> Run:
+    """A new run from a TransformerLens state dict."""
+    source, directory = Path(source), Path(directory)
+    model = read_state_dict(source)
+    with only_writer(directory):
+        if (directory / CONFIG_FILE).exists():
+            raise CallError(f"There is a run at {directory} already. Choose another --out.")
+        check_free(directory)
+        save_weights(model, directory)
+        config = RunConfig(format_version=FORMAT_VERSION, source=source.name, model=model.config)
+        write_json(directory / CONFIG_FILE, config)
+    return Run(directory)

@@ -1,0 +1,158 @@
+"""`report`, `explorer` and `figures`: what was found, for a browser or a paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from carryscope.cli.bars import bars
+from carryscope.cli.console import log, opened, print_json, print_plain
+from carryscope.core.errors import CallError
+
+if TYPE_CHECKING:
+    from carryscope.report.shelf import Shelf
+    from carryscope.run import Run
+
+Ending = Literal["svg", "png", "pdf"]
+
+
+def report(
+    run: str | None = None,
+    /,
+    *,
+    out: Path | None = None,
+    figures: Path | None = None,
+    format: Ending = "svg",
+    open: bool = False,
+    json: bool = False,
+) -> None:
+    """Write the report of a run: one page for any browser, with the model in it to try.
+
+    It shows the findings of all stages that were run (train, dissect, risk, faithful, certify),
+    and how to run the others. The page needs no network and can be printed.
+
+    Parameters
+    ----------
+    run
+        A run directory or the name of a shipped model. Default: fast-5.
+    out
+        The file to write. Default: report.html in the run directory, or here for a shipped model.
+    figures
+        A directory to write the figures to as well, for a paper.
+    format
+        The format of those figures: svg, png or pdf.
+    open
+        Open the report in a browser.
+    json
+        Print the paths as JSON.
+    """
+    chosen = opened(run)
+    path = place(chosen, "report.html", out)
+    with bars() as progress:
+        chosen.report(path, progress=progress)
+    written = write_figures(chosen.shelf(), None, figures, format) if figures else []
+    if json:
+        print_json({"report": str(path), "figures": [str(each) for each in written]})
+        return
+    for each in (*written, path):
+        print_plain(each)
+    if open:
+        import webbrowser
+
+        webbrowser.open(path.resolve().as_uri())
+
+
+def explorer(run: str | None = None, /, *, out: Path | None = None, json: bool = False) -> None:
+    """Write a page in which a model can be asked and taken apart, in any browser.
+
+    One file with the model in it: it needs no server and no network. Type a sum, see where
+    every head looks, click a part away and see which digits break. If the run was dissected,
+    the page says what each part does.
+
+    Parameters
+    ----------
+    run
+        A run directory or the name of a shipped model. Default: fast-5.
+    out
+        The file to write. Default: explorer.html in the run directory, or here for a shipped
+        model.
+    json
+        Print the path and the size in bytes as JSON.
+    """
+    from carryscope.stages import DISSECTION
+
+    chosen = opened(run)
+    path = place(chosen, "explorer.html", out)
+    if path.is_dir():
+        raise CallError(f"--out must be a file to write. Got the directory {path}.")
+    why = chosen.read(DISSECTION)[1]
+    if why:
+        log.print(f"Written without findings: {why}", markup=False, soft_wrap=True)
+    size = chosen.explorer().save(path)
+    if json:
+        print_json({"path": str(path), "bytes": size})
+        return
+    print_plain(f"The explorer of {chosen.name}, {size / 1e6:.1f} MB. Open it in a browser.")
+    print_plain(path)
+
+
+def figures(
+    run: str | None = None,
+    /,
+    *,
+    out: Path,
+    only: str | None = None,
+    format: Ending = "svg",
+    json: bool = False,
+) -> None:
+    """Write the figures of a run's findings, for a page or a paper. No browser is needed.
+
+    Parameters
+    ----------
+    run
+        A run directory or the name of a shipped model. Default: fast-5.
+    out
+        The directory to write to.
+    only
+        Figures to write, with commas: circuit, staircase, rows, edges, heads,
+        nodes-positions, nodes-fails, nodes-impact, nodes-attention, nodes-purpose, keys,
+        carries, learning, framework, digits, digits-linear, learning-linear, phases, depth,
+        table, agreement, certificate. Default: all that the findings allow.
+    format
+        svg, png or pdf.
+    json
+        Print the paths as JSON.
+    """
+    named = [name.strip() for name in only.split(",")] if only else None
+    paths = write_figures(opened(run).shelf(), named, out, format)
+    if json:
+        print_json([str(path) for path in paths])
+        return
+    for path in paths:
+        print_plain(path)
+
+
+def place(run: Run, file: str, out: Path | None) -> Path:
+    """Where to write a page: where it was asked for, in the run, or here for a shipped model."""
+    from carryscope.shipped import SHIPPED
+
+    if out is not None:
+        return out
+    return Path(file) if run.directory.parent == SHIPPED else run.directory / file
+
+
+def write_figures(shelf: Shelf, names: list[str] | None, out: Path, ending: Ending) -> list[Path]:
+    """Write the figures that are named, or all that the findings allow."""
+    from carryscope.report.figures.catalogue import FIGURES, figure
+
+    paths = []
+    for name in names or FIGURES:
+        try:
+            picture = figure(name, shelf)
+        except CallError as error:
+            if names:
+                raise
+            log.print(f"No {name}: {error}", markup=False, soft_wrap=True)
+            continue
+        paths.append(picture.save(out / f"{name}.{ending}"))
+    return paths

@@ -1,0 +1,305 @@
+"""A run: a directory with a model and what was found out about it.
+
+runs/<name>/
+  config.json          model and training config, format and package version
+  model.safetensors    weights
+  checkpoint/          what exact resume needs, while the training is under way
+  metrics.jsonl        one record per step
+  findings/*.json      one file per stage, and the nodes in the format of the paper's authors
+  report.html          everything above on one page, and the model to try
+  README.md            the model's card
+
+    run = carryscope.load("runs/study")
+    run.ask("445+555")
+    run.risk().verdict             # read, or measured now and kept
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from carryscope.certificate.certify import MINUTES, UNTIL, certify
+from carryscope.certificate.finding import Certificate
+from carryscope.core.errors import CallError
+from carryscope.core.progress import Progress, silent
+from carryscope.core.storage import read_json, write_bytes
+from carryscope.dissection.asking import Answer, answers, answers_without
+from carryscope.dissection.dissect import dissect
+from carryscope.dissection.engine import Engine
+from carryscope.dissection.findings import Dissection, chosen_parts
+from carryscope.dissection.interventions import Without
+from carryscope.dissection.samples import Samples
+from carryscope.dissection.story import TrainingStory, training_story
+from carryscope.model.plain import PlainModel
+from carryscope.model.run_files import CONFIG_FILE
+from carryscope.stages import (
+    CERTIFICATE,
+    DISSECTION,
+    FAITHFULNESS,
+    RISK,
+    STAGES,
+    TRAINING,
+    RunDirectory,
+)
+from carryscope.training.checkpoint import METRICS_FILE, read_metrics
+from carryscope.training.config import RunConfig
+from carryscope.training.losses import StepRecord
+from carryscope.training.summary import TrainingSummary
+from carryscope.verification.faithfulness import FaithfulnessFinding, faithful, same_algorithms
+from carryscope.verification.own_algorithm import load_algorithm
+from carryscope.verification.risk import BUDGET, WIDTH, RiskFinding, measure_risk, precise_enough
+
+if TYPE_CHECKING:
+    from carryscope.report.explorer.page import ExplorerPage
+    from carryscope.report.figures.figure import Figure
+    from carryscope.report.shelf import Shelf
+
+
+class Run(RunDirectory):
+    """A run directory: its model, its findings, and what a person can do with them."""
+
+    @property
+    def name(self) -> str:
+        """The name of its directory."""
+        return self.directory.resolve().name
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """How the run was made."""
+        return read_json(self.directory / CONFIG_FILE, RunConfig)
+
+    @property
+    def trained(self) -> bool:
+        """Whether the model was trained here, so that there are metrics."""
+        return (self.directory / METRICS_FILE).exists()
+
+    def metrics(self) -> list[StepRecord]:
+        """One record per training step; none for an imported model."""
+        return read_metrics(self.directory) if self.trained else []
+
+    def training(self) -> TrainingSummary:
+        """How the training ended."""
+        found, why = self.read(TRAINING)
+        if found is None:
+            make = TRAINING.line(self.directory)
+            raise CallError(why or f"{self.directory} has no finished training. Run: {make}")
+        return found
+
+    def dissection(
+        self,
+        only: str | Sequence[str] | None = None,
+        *,
+        seed: int | None = None,
+        again: bool = False,
+        progress: Progress = silent,
+    ) -> Dissection:
+        """How the model adds: all experiments, or those named in `only`.
+
+        The seed of the questions is that of the findings that are there, or 0.
+        """
+        parts = chosen_parts(only)
+        _check_seed(seed)
+
+        def there(known: Dissection) -> bool:
+            missing = [part for part in parts if getattr(known, part) is None]
+            return seed in (None, known.seed) and not any(map(self._has, missing))
+
+        def make(known: Dissection | None, keep: Callable[[Dissection], None]) -> Dissection:
+            if known is not None and seed not in (None, known.seed):
+                if only is not None:
+                    raise CallError(
+                        f"The findings have seed {known.seed}. Leave out --only to make all again."
+                    )
+                known = None
+            if known is not None and again:
+                known = msgspec.structs.replace(known, **dict.fromkeys(parts))
+            chosen = known.seed if known is not None else seed or 0
+            work = dissect(
+                self.model(), self.metrics, seed=chosen, parts=parts, known=known, progress=progress
+            )
+            found = next(work)
+            for found in work:
+                keep(found)
+            return found
+
+        return self.find(DISSECTION, make, enough=there, again=again)
+
+    def _has(self, part: str) -> bool:
+        """Whether there is anything to study in a part of the dissection: an MLP, a training."""
+        return {"mlp": self.config.model.d_mlp > 0, "story": self.trained}.get(part, True)
+
+    def risk(
+        self,
+        *,
+        seed: int = 0,
+        width: float = WIDTH,
+        budget: int = BUDGET,
+        again: bool = False,
+        progress: Progress = silent,
+    ) -> RiskFinding:
+        """How often the model fails over all questions, and where.
+
+        Sampling ends when the 95 % interval is as wide as `width` times the estimate, or after
+        `budget` questions. An estimate that is already this precise is reused.
+        """
+        return self.find(
+            RISK,
+            lambda *_: measure_risk(
+                self.model(), seed=seed, width=width, budget=budget, progress=progress
+            ),
+            enough=lambda known: precise_enough(known, seed=seed, width=width, budget=budget),
+            again=again,
+        )
+
+    def faithfulness(
+        self,
+        algorithm: str | Callable[..., Any] | None = None,
+        *,
+        seed: int = 0,
+        again: bool = False,
+        progress: Progress = silent,
+    ) -> FaithfulnessFinding:
+        """How well stated algorithms predict what the model does, in its answers and inside.
+
+        `algorithm` is one of your own: a function from `Columns` to answer digits, or where
+        to find it, `file.py:name`.
+        """
+        _check_seed(seed)
+        dissection = self.known(DISSECTION)
+        if isinstance(algorithm, str):
+            algorithm = load_algorithm(algorithm, self.config.model.digits)
+        return self.find(
+            FAITHFULNESS,
+            lambda *_: faithful(
+                self.model(), seed=seed, dissection=dissection, own=algorithm, progress=progress
+            ),
+            enough=lambda known: known.seed == seed and same_algorithms(known, dissection),
+            again=again or algorithm is not None,
+        )
+
+    def certificate(
+        self,
+        *,
+        until: float = UNTIL,
+        minutes: float = MINUTES,
+        workers: int | None = None,
+        cluster: str | None = None,
+        again: bool = False,
+        progress: Progress = silent,
+    ) -> Certificate:
+        """Proved bounds on the accuracy over every question; continues what is proved already.
+
+        The search ends when the share `until` of all questions is decided, or after `minutes`.
+        `workers` are local processes, by default one for each core; `cluster` is the address of
+        a dask scheduler whose workers do the work instead.
+        """
+
+        def make(known: Certificate | None, keep: Callable[[Certificate], None]) -> Certificate:
+            return certify(
+                self.model(),
+                known=None if again else known,
+                until=until,
+                minutes=minutes,
+                workers=(os.cpu_count() or 1) if workers is None else workers,
+                cluster=cluster,
+                keep=keep,
+                progress=progress,
+            )
+
+        def enough(known: Certificate) -> bool:
+            return known.ended != "still running" and known.decided >= until
+
+        return self.find(CERTIFICATE, make, enough=enough, again=again)
+
+    def ask(self, question: str, *, without: Without = ()) -> Answer:
+        """The model's answer to a sum such as `445+555`, digit by digit.
+
+        `without` takes parts away by mean ablation: `H1`, `MLP`, in deeper models `L0H1`.
+        """
+        if without:
+            return answers_without(self.model(), [question], without)[0]
+        return answers(PlainModel.read(self.directory), [question])[0]
+
+    def engine(self, seed: int = 0) -> Engine:
+        """An engine for interventions on the model; means are over the questions of the seed."""
+        return Engine(self.model(), Samples(self.model().config.digits, seed).varied)
+
+    def shelf(self) -> Shelf:
+        """All findings that can be used, for the report and its figures."""
+        from carryscope.report.shelf import Absent, Shelf
+
+        found, absent = {}, {}
+        for stage in STAGES:
+            found[stage.name], why = self.read(stage)
+            if found[stage.name] is None:
+                line = stage.line(self.directory)
+                absent[stage.name] = Absent(what=stage.what, command=line, why=why)
+        return Shelf(
+            name=self.name,
+            where=str(self.directory),
+            config=self.config,
+            weights_sha256=self.weights_sha256,
+            story=self._story(found["dissection"]),
+            absent=absent,
+            **found,
+        )
+
+    def _story(self, dissection: Dissection | None) -> TrainingStory | None:
+        """The story of the training, from the dissection or from the metrics."""
+        if dissection is not None and dissection.story is not None:
+            return dissection.story
+        layout = self.config.model.layout
+        try:
+            metrics = self.metrics()
+        except CallError:
+            return None
+        return training_story(metrics, layout.digits, layout.answer_names) if metrics else None
+
+    def figure(self, name: str) -> Figure:
+        """A figure of the findings, such as `staircase`."""
+        from carryscope.report.figures.catalogue import figure
+
+        return figure(name, self.shelf())
+
+    def attention_figure(self, question: str) -> Figure:
+        """Where every head looks, at every row, for one question."""
+        from carryscope.dissection.attention import pattern
+        from carryscope.report.figures.maps import one_pattern
+        from carryscope.task.questions import parse_question
+
+        layout = self.config.model.layout
+        tokens = layout.encode(parse_question(question, layout.digits))
+        return one_pattern(pattern(self.model(), tokens), layout.text(tokens[0]), layout)
+
+    def report(self, path: Path | str | None = None, *, progress: Progress = silent) -> Path:
+        """Write the report, one file for any browser; by default into the run."""
+        from carryscope.report.page import REPORT_FILE, report_page
+
+        path = self.directory / REPORT_FILE if path is None else Path(path)
+        write_bytes(path, report_page(self.shelf(), self.model(), progress=progress).encode())
+        return path
+
+    def explorer(self) -> ExplorerPage:
+        """The live model as a page: it shows itself in a notebook, and can be saved."""
+        from carryscope.report.explorer.page import explorer_page
+
+        return explorer_page(self.model(), self.name, self.read(DISSECTION)[0])
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.directory)!r})"
+
+    def _repr_html_(self) -> str:
+        from carryscope.report.page import notebook
+
+        return notebook(self.shelf())
+
+
+def _check_seed(seed: int | None) -> None:
+    if seed is not None and seed < 0:
+        raise CallError(f"seed must be at least 0. Got {seed}.")

@@ -1,0 +1,1 @@
+"""Many runs side by side: the seeds of a recipe, or any list of runs."""

@@ -1,0 +1,79 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.measure import Measure, cost_of, in_turns, peer_process, timed
+from carryscope.core.errors import WorkError
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "met"),
+    [
+        ({"at_least": 4}, "at least 4", True),
+        ({"at_least": 5}, "at least 5", False),
+        ({"at_most": 5600}, "at most 5,600", True),
+        ({"at_most": 4.5}, "at most 4.5", False),
+        ({}, "", None),
+    ],
+)
+def test_a_measure_says_whether_it_meets_its_target(target, text, met):
+    measure = Measure(name="speed", value=4.61, unit="x", how="in turns", **target)
+    assert (measure.text, measure.target, measure.met) == ("4.61 x", text, met)
+
+
+def test_an_estimate_shows_its_interval():
+    measure = Measure(name="boxes", value=5369939.2, low=4972514, high=5767364, how="sampled")
+    assert measure.text == "5,369,939 (4,972,514 to 5,767,364)"
+
+
+def test_turns_alternate_and_the_first_is_not_counted():
+    took, heard = {"a": iter([9.0, 1.0, 2.0, 3.0]), "b": iter([9.0, 4.0, 4.0, 4.0])}, []
+
+    def contestant(name):
+        def turn():
+            heard.append(name)
+            return next(took[name])
+
+        return turn
+
+    assert in_turns({name: contestant(name) for name in "ab"}, 3) == {"a": 2.0, "b": 4.0}
+    assert heard == ["a", "b"] * 4
+
+
+def test_a_turn_returns_the_seconds_of_one_item(monkeypatch):
+    clock, calls = iter([10.0, 22.0]), []
+    monkeypatch.setattr("benchmarks.measure.time.perf_counter", lambda: next(clock))
+    assert timed(lambda: calls.append(1), repeat=3, items=2)() == 2.0
+    assert len(calls) == 3
+
+
+def test_the_cost_of_a_call_includes_memory_that_was_freed_again():
+    little = cost_of("builtins", "exec", "pass")
+    much = cost_of("builtins", "exec", "b'x' * 300_000_000")
+    assert much.gigabytes - little.gigabytes == pytest.approx(0.3, abs=0.05)
+    assert little.seconds > 0
+
+
+def test_a_call_that_fails_in_its_process_is_an_error():
+    with pytest.raises(WorkError, match="float failed in a fresh process"):
+        cost_of("builtins", "float", "three")
+
+
+def test_a_peer_replies_line_by_line(tmp_path):
+    script = tmp_path / "echo.py"
+    script.write_text(
+        "import sys\nfor line in sys.stdin:\n    print(sys.argv[1], line, end='', flush=True)\n"
+    )
+    with peer_process(Path(sys.executable), str(script), 7) as ask:
+        assert [ask("a"), ask("b")] == ["7 a\n", "7 b\n"]
+
+
+def test_a_peer_that_cannot_start_is_an_error_of_one_sentence(tmp_path):
+    script = tmp_path / "broken.py"
+    script.write_text("import a_library_that_nobody_has\n")
+    with (
+        peer_process(Path(sys.executable), str(script)) as ask,
+        pytest.raises(WorkError, match="cannot run TransformerLens"),
+    ):
+        ask("1")
