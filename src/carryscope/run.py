@@ -232,7 +232,8 @@ class Run(RunDirectory):
 
     def shelf(self) -> Shelf:
         """All findings that can be used, for the report and its figures."""
-        from carryscope.report.shelf import Absent, Shelf
+        from carryscope.report.parts import Absent
+        from carryscope.report.shelf import Shelf
 
         found, absent = {}, {}
         for stage in STAGES:

@@ -6,9 +6,8 @@ import io
 import altair as alt
 import pytest
 
-from carryscope.report.figures.drawing import SAYS, data
+from carryscope.report.figures.drawing import SAYS, TIP, data
 from carryscope.report.figures.figure import Figure
-from carryscope.report.figures.hover import TIP
 from carryscope.report.parts import as_csv
 
 

@@ -9,7 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from carryscope.report.parts import Commands, Facts, Folded, Part, Section, Table, Text, lowered
+from carryscope.report.parts import (
+    Commands,
+    Facts,
+    Folded,
+    Part,
+    Section,
+    Simple,
+    Table,
+    Text,
+    lowered,
+)
 
 SPECIAL = "\\|*_`[]"
 """Signs that would otherwise be markup."""
@@ -57,7 +67,7 @@ def markdown(parts: Iterable[Part], *, level: int = 2) -> str:
     return "\n\n".join(text for text in written if text)
 
 
-def _written(part: Part, level: int) -> str:
+def _written(part: Simple, level: int) -> str:
     if isinstance(part, Text):
         claim, stop, rest = part.text.partition(". ") if part.lead else ("", "", part.text)
         return (f"**{with_code(claim)}{stop.strip()}** " if claim else "") + with_code(rest)

@@ -203,51 +203,44 @@ class Section:
     parts: Sequence[Part] = ()
 
 
-Part = (
-    Text
-    | Note
-    | Numbers
-    | Sentences
-    | Facts
-    | Commands
-    | Absent
-    | Table
-    | Picture
-    | More
-    | Folded
-    | Explorer
-    | Section
-)
+Fold = More | Folded | Section
+"""Parts that hold others."""
+
+Simple = Text | Facts | Commands | Table | Fold
+"""Parts that every renderer knows how to write as text."""
+
+Part = Simple | Note | Numbers | Sentences | Absent | Picture | Explorer
 
 
-def lowered(part: Part) -> list[Part]:
-    """A part as simpler ones, for renderers of text: paragraphs, facts, commands, tables, folds."""
+def lowered(part: Part) -> list[Simple]:
+    """A part as simpler ones, for renderers of text. A picture without a table is left out."""
+    simple: list[Simple] = []
     match part:
         case Note():
-            return [
-                Text(f"{part.title}. {part.text}", lead=True) if part.title else Text(part.text)
-            ]
+            title = f"{part.title}. " if part.title else ""
+            simple.append(Text(f"{title}{part.text}", lead=bool(title)))
         case Numbers():
-            told = {
-                n.value: f"{n.label} `{n.detail}`" if n.detail else n.label for n in part.numbers
-            }
-            return [Facts(told)]
+            simple.append(Facts({n.value: f"{n.label} `({n.detail})`" for n in part.numbers}))
         case Sentences():
             told = {f"{i}.": sentence for i, sentence in enumerate(part.sentences, start=1)}
-            return [Text(part.title, lead=True), Facts(told)]
+            simple += [Text(part.title, lead=True), Facts(told)]
         case Absent():
-            command = [Commands([part.command])] if part.command else []
-            return [Text(f"{part.title} {part.why}".strip(), lead=True), *command]
+            simple.append(Text(f"{part.title} {part.why}".strip(), lead=True))
+            simple += [Commands([part.command])] if part.command else []
         case Picture():
-            return [part.instead] if part.instead is not None else []
-    return [] if isinstance(part, Explorer) else [part]
+            simple += [part.instead] if part.instead is not None else []
+        case Explorer():
+            pass
+        case _:
+            simple.append(part)
+    return simple
 
 
 def flat(parts: Iterable[Part]) -> Iterator[Part]:
     """All parts, those inside others too."""
     for part in parts:
         yield part
-        if isinstance(part, More | Folded | Section):
+        if isinstance(part, Fold):
             yield from flat(part.parts)
 
 

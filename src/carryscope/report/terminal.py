@@ -76,8 +76,11 @@ def _table(table: Table, console: Console) -> None:
         lines = max(map(len, heads.values()))
         for i, head in heads.items():
             words = "\n".join([""] * (lines - len(head)) + head)
-            justify = "right" if i in table.numeric else "left"
-            grid.add_column(Line(words), justify=justify, no_wrap=i not in table.prose)
+            grid.add_column(
+                Line(words),
+                justify="right" if i in table.numeric else "left",
+                no_wrap=i not in table.prose,
+            )
         for row in table.rows:
             grid.add_row(
                 *(_styled(row[i], STYLES.get(getattr(row[i], "tone", ""), "")) for i in columns)

@@ -16,7 +16,6 @@ from carryscope.core.errors import CallError
 from carryscope.core.words import Interval
 from carryscope.core.words import with_interval as in_words
 from carryscope.dissection.findings import Dissection
-from carryscope.report.figures.hover import TIP
 
 Record = dict[str, Any]
 
@@ -39,6 +38,9 @@ SHADES = ("#ffffff", "#9ecae1", "#4292c6", "#08519c", "#08306b")
 
 TWO_LINES = "split(datum.label, '|')"
 """Labels of an axis in two lines, parted by a bar."""
+
+TIP = "tip"
+"""The field of a record that says, in a line, what its mark shows."""
 
 SAYS = alt.Description(f"{TIP}:N")
 """What a mark says to those who point at it; see `hover.py`."""

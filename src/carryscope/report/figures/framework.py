@@ -163,7 +163,7 @@ def _names(place: _Places) -> alt.Chart:
 
 def _told(found: tuple[Discovery, ...]) -> str:
     """Each box in words."""
-    told = [f"{discovery.node.name} {_share(discovery)}" for discovery in found]
+    told = [f"{discovery.learnt.name} {_share(discovery)}" for discovery in found]
     return f"Shares of uniform questions: {'; '.join(told)}."
 
 

@@ -14,11 +14,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-Spec = dict[str, Any]
-Record = dict[str, Any]
+from carryscope.report.figures.drawing import TIP, Record
 
-TIP = "tip"
-"""The field of a record that says, in a line, what its mark shows."""
+Spec = dict[str, Any]
 
 _INNER = ("layer", "concat", "hconcat", "vconcat")
 _ROLES = re.compile(r' (role="graphics-\w+"|aria-roledescription="[^"]*"|aria-label="[^"]*")')

@@ -180,7 +180,7 @@ def _chart(
     ]
     used = [box for box in boxes if box["share"] is not None]
     unused = [box for box in boxes if box["share"] is None]
-    look = {"stroke": "white", "strokeWidth": 2}
+    look: Record = {"stroke": "white", "strokeWidth": 2}
     width, height = _cell_size(list(cells.values()), list(positions.values()))
     return alt.layer(
         alt.Chart(data(unused)).mark_rect(fill=GREY, **look).encode(x=x, y=y, description=SAYS),

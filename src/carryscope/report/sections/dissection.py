@@ -177,16 +177,18 @@ def _head_table(finding: HeadsFinding, titles: dict[tuple[int, int], str]) -> Ta
             name = "whole model" if whole else titles[effect.layer or 0, effect.head or 0]
             by_head.setdefault(name, {})[effect.question_class] = effect
     kinds = list(dict.fromkeys(effect.question_class for effect in finding.effects))
-    return Table.of(
+    rows = [
+        [name, *(_loss_and_right(effects[kind]) for kind in kinds)]
+        for name, effects in by_head.items()
+    ]
+    return Table(
         "head-table",
         "Loss, and whole answers right, without each head",
-        by_head.items(),
-        {
-            "without": lambda item: item[0],
-            **{kind: lambda item, kind=kind: _loss_and_right(item[1][kind]) for kind in kinds},
-        },
+        ["without", *kinds],
+        rows,
         f"Each head set to its mean at all rows; {finding.questions:,} questions, teacher-forced. "
         "The figure has the intervals.",
+        frozenset(range(1, len(kinds) + 1)),
     )
 
 

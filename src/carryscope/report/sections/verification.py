@@ -205,7 +205,7 @@ def _inside(finding: FaithfulnessFinding) -> Table:
 def _parting(finding: FaithfulnessFinding) -> list[Folded]:
     """Where the model and the algorithms nearest to it differ."""
     named = [finding.agreement.best_on_errors, finding.agreement.best]
-    found = []
+    found: list[Folded] = []
     for name in dict.fromkeys(name for name in named if name is not None):
         title = f"Where {name} and the model differ most"
         table = Table.of(
