@@ -99,9 +99,10 @@ def first_proof(
     """
     if run.config.model.layers != 1:
         return None
-    known, why = run.read(CERTIFICATE)
+    kept = run.read(CERTIFICATE)
+    known = kept.found
     if known is None or not known.can_be_continued:
-        again = known is not None or bool(why)
+        again = known is not None or bool(kept.why)
         return run.certificate(
             minutes=PROOF_MINUTES, workers=workers, again=again, progress=progress
         )

@@ -85,11 +85,11 @@ class Run(RunDirectory):
 
     def training(self) -> TrainingSummary:
         """How the training ended."""
-        found, why = self.read(TRAINING)
-        if found is None:
+        kept = self.read(TRAINING)
+        if kept.found is None:
             make = TRAINING.line(self.directory)
-            raise CallError(why or f"{self.directory} has no finished training. Run: {make}")
-        return found
+            raise CallError(kept.why or f"{self.directory} has no finished training. Run: {make}")
+        return kept.found
 
     def dissection(
         self,
@@ -172,15 +172,15 @@ class Run(RunDirectory):
         """
         _check_seed(seed)
         dissection = self.known(DISSECTION)
-        if isinstance(algorithm, str):
-            algorithm = load_algorithm(algorithm, self.config.model.digits)
+        digits = self.config.model.digits
+        own = load_algorithm(algorithm, digits) if isinstance(algorithm, str) else algorithm
         return self.find(
             FAITHFULNESS,
             lambda *_: faithful(
-                self.model(), seed=seed, dissection=dissection, own=algorithm, progress=progress
+                self.model(), seed=seed, dissection=dissection, own=own, progress=progress
             ),
             enough=lambda known: known.seed == seed and same_algorithms(known, dissection),
-            again=again or algorithm is not None,
+            again=again or own is not None,
         )
 
     def certificate(
@@ -235,12 +235,13 @@ class Run(RunDirectory):
         from carryscope.report.parts import Absent
         from carryscope.report.shelf import Shelf
 
-        found, absent = {}, {}
-        for stage in STAGES:
-            found[stage.name], why = self.read(stage)
-            if found[stage.name] is None:
-                line = stage.line(self.directory)
-                absent[stage.name] = Absent(what=stage.what, command=line, why=why)
+        kept = {stage.name: self.read(stage) for stage in STAGES}
+        found = {name: one.found for name, one in kept.items()}
+        absent = {
+            stage.name: Absent(stage.what, stage.line(self.directory), kept[stage.name].why)
+            for stage in STAGES
+            if found[stage.name] is None
+        }
         return Shelf(
             name=self.name,
             where=str(self.directory),
@@ -290,7 +291,7 @@ class Run(RunDirectory):
         """The live model as a page: it shows itself in a notebook, and can be saved."""
         from carryscope.report.explorer.page import explorer_page
 
-        return explorer_page(self.model(), self.name, self.read(DISSECTION)[0])
+        return explorer_page(self.model(), self.name, self.read(DISSECTION).found)
 
     def __repr__(self) -> str:
         return f"Run({str(self.directory)!r})"

@@ -51,8 +51,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str,
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors and the notes of a safetensors file; one that was damaged is refused."""
-    content, notes = read_checked(path)
-    return safetensors.torch.load(content), notes
+    return read_checked(path, safetensors.torch.load)
 
 
 def with_weights(config: ModelConfig, weights: dict[str, Tensor], source: Path) -> Transformer:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import safetensors
@@ -20,6 +21,8 @@ from carryscope.core.errors import CallError, command
 from carryscope.core.storage import read_bytes, read_json
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.task.operation import Array
+
+T = TypeVar("T")
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -85,23 +88,23 @@ def weights_file(directory: Path) -> Path:
 
 def read_arrays(path: Path) -> dict[str, Array]:
     """The tensors of a safetensors file as numpy arrays."""
-    content, _ = read_checked(path)
-    arrays: dict[str, Array] = safetensors.numpy.load(content)
-    return arrays
+    return read_checked(path, safetensors.numpy.load)[0]
 
 
-def read_checked(path: Path) -> tuple[bytes, dict[str, str]]:
-    """A safetensors file and the notes in its header; one that was damaged is refused."""
+def read_checked(
+    path: Path, load: Callable[[bytes], dict[str, T]]
+) -> tuple[dict[str, T], dict[str, str]]:
+    """What is in a safetensors file, and its notes; a damaged file is refused."""
     content = read_bytes(path)
     try:
-        safetensors.deserialize(content)
+        tensors = load(content)
     except safetensors.SafetensorError as error:
         raise CallError(f"{path} is damaged or not a safetensors file: {error}.") from error
     header, data = split(content)
     notes: dict[str, str] = header.get("__metadata__", {})
     if notes.get("sha256") not in (None, hashlib.sha256(data).hexdigest()):
         raise CallError(f"{path} is damaged: its data does not have the checksum in its header.")
-    return content, notes
+    return tensors, notes
 
 
 def split(content: bytes) -> tuple[dict[str, Any], bytes]:
