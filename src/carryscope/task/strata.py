@@ -18,7 +18,6 @@ import numpy as np
 from jaxtyping import Int
 
 from carryscope.core.errors import CallError
-from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, PAIRS, Array, Operation, State
 from carryscope.task.questions import check_digits
 
@@ -34,12 +33,6 @@ def stratum_states(stratum: str) -> Int[Array, " column"]:
             f"Got '{stratum}'."
         )
     return np.array([_STATE_OF_LETTER[letter] for letter in reversed(stratum)], dtype=np.int8)
-
-
-def stratum_names(columns: Columns) -> list[str]:
-    """The stratum of each question."""
-    letters = np.array([state.letter for state in State])
-    return ["".join(row) for row in letters[columns.state[:, ::-1]]]
 
 
 def all_strata(digits: int) -> Iterator[str]:
