@@ -15,7 +15,7 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -60,8 +60,8 @@ class LocalProcesses:
         process = self._idle.get()
         try:
             for _ in range(LOSSES + 1):
-                process = process or self._start()
                 try:
+                    process = process or self._start()
                     worked, result = process.made(call)
                 except (EOFError, OSError):
                     process = None
@@ -97,13 +97,10 @@ class _LocalProcess:
         except OSError as error:
             raise WorkError(f"A worker could not be started: {error.strerror}.") from error
         theirs.close()
-        self._shared = shared
+        self._pipe.send_bytes(shared)
 
     def made(self, call: bytes) -> tuple[bool, Any]:
         """Whether a call worked, and its result or its error."""
-        if self._shared:
-            self._pipe.send_bytes(self._shared)
-            self._shared = b""
         self._pipe.send_bytes(call)
         worked, result = pickle.loads(self._pipe.recv_bytes())
         return worked, result
@@ -115,33 +112,36 @@ class _LocalProcess:
 
 
 def _serve(pipe: Connection, threads: int) -> None:
-    """The life of a local worker: one call after the other, until the pipe is closed."""
+    """The life of a local worker: one call after the other, until the pipe is closed.
+
+    Ctrl-C reaches every process of a terminal; only the first one answers it. If that one is
+    killed outright, its workers leave with it.
+    """
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
-    be_a_helper()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_leave_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
-        shared = _Shared(pipe.recv_bytes())
+        shared = pipe.recv_bytes()
         while True:
             pipe.send_bytes(_answer(shared, pipe.recv_bytes()))
 
 
-class _Shared:
-    """The shared value; it is read in the first call, where an error has somebody to go to."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content: bytes | None = content
-        self._value: Any = None
-
-    def value(self) -> Any:
-        if self._content is not None:
-            self._value, self._content = pickle.loads(self._content), None
-        return self._value
+def _leave_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
-def _answer(shared: _Shared, call: bytes) -> bytes:
+_unpickled = lru_cache(1)(pickle.loads)
+"""The shared value, read once, in the first call: there an error has somebody to go to."""
+
+
+def _answer(shared: bytes, call: bytes) -> bytes:
     """Whether a call worked, and its result or its error, as bytes."""
     try:
         function, item = pickle.loads(call)
-        return pickle.dumps((True, function(shared.value(), item)))
+        return pickle.dumps((True, function(_unpickled(shared), item)))
     except Exception as error:
         error.add_note(f"In a worker:\n{format_exc()}")
         try:
@@ -154,20 +154,3 @@ def reason(error: BaseException) -> str:
     """Why a call failed, in one line."""
     line = " ".join(str(error).split())
     return line if isinstance(error, CallError | WorkError) else f"{type(error).__name__}: {line}"
-
-
-def be_a_helper() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it.
-
-    Ctrl-C reaches every process of a terminal; only the first one answers it. If that one is
-    killed outright, its workers must not go on without it.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_leave_with_parent, daemon=True).start()
-
-
-def _leave_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
