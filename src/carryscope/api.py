@@ -16,8 +16,7 @@ from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import only_writer, read_json, write_json
 from carryscope.model.config import FORMAT_VERSION
-from carryscope.model.files import save_weights
-from carryscope.model.run_files import CONFIG_FILE, check_free, check_version
+from carryscope.model.files import CONFIG_FILE, check_free, check_version, save_weights
 from carryscope.model.transformer_lens import read_state_dict
 from carryscope.run import Run
 from carryscope.shipped import run_directory

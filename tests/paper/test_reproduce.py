@@ -21,8 +21,7 @@ from carryscope.cli.main import run as command
 from carryscope.core.errors import CallError
 from carryscope.core.storage import write_bytes, write_json
 from carryscope.core.workers import Outcome
-from carryscope.model.files import write_tensors
-from carryscope.model.run_files import CONFIG_FILE
+from carryscope.model.files import CONFIG_FILE, write_tensors
 from carryscope.stages import SHIPPED
 from carryscope.training.checkpoint import CHECKPOINT_FILE
 from carryscope.training.config import RunConfig
