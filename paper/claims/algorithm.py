@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Literal
 
 import msgspec
+from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
 
 from carryscope.core.evidence import Share
 from carryscope.dissection.keys import SURE
 from carryscope.task.strata import look_ahead_probabilities
 from carryscope.verification.algorithms import ALGORITHM_1
-from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
 from carryscope.verification.risk_verdict import UNSAFE
 from paper.claims.attention import ROLES
 from paper.claims.carries import wrong_at_depth

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from carryscope.verification.risk_finding import RiskFinding
+
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.first_digits import FirstDigitsFinding
@@ -30,7 +32,6 @@ from carryscope.training.losses import StepRecord
 from carryscope.training.presets import run_config
 from carryscope.training.summary import LAST_STEPS, TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding
-from carryscope.verification.risk_finding import RiskFinding
 from paper.claims.claims import Check, Claim
 from paper.exam import EXAM, ExamFinding
 from paper.mlp.finding import MlpStudy

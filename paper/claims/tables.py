@@ -6,26 +6,18 @@ for each run the tables of its report that the paper has too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from carryscope.core.words import loss
 from carryscope.report.markdown import as_text, table
-from carryscope.report.page.inside import attention_section, heads_section, rows_section
-from carryscope.report.page.training import training_section
-from carryscope.report.page.words import paper_cell
-from carryscope.report.parts import Note, Section, Table
+from carryscope.report.paper import paper_cell
+from carryscope.report.parts import Note, Table, flat
+from carryscope.report.sections.how import dissection_sections
+from carryscope.report.sections.training import training_section
 from carryscope.report.shelf import Shelf
 from carryscope.training.summary import LAST_STEPS
 
 TABLES_PAGE = "tables.md"
-
-SECTIONS: tuple[Callable[[Shelf], Section | None], ...] = (
-    training_section,
-    rows_section,
-    heads_section,
-    attention_section,
-)
-"""The sections of a report whose tables the paper has too."""
 
 TABLES = (
     "final-loss",
@@ -76,10 +68,10 @@ def _by_digits(shelves: Mapping[str, Shelf]) -> str:
 
 
 def _of_run(name: str, shelf: Shelf) -> str:
-    found = [section for make in SECTIONS if (section := make(shelf)) is not None]
-    parts = [part for section in found for part in section.parts]
+    training = training_section(shelf)
+    sections = [*([training] if training else []), *dissection_sections(shelf.dissection)]
     shown = [f"## {as_text(name)}"]
-    for part in parts:
+    for part in flat(sections):
         if isinstance(part, Table) and part.name in TABLES:
             shown.append(_table(part))
         elif isinstance(part, Note) and part.title:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from carryscope.training.parts import part_of
 
 from carryscope.core.evidence import Share
 from carryscope.core.progress import Progress
@@ -17,7 +18,6 @@ from carryscope.model.prediction import answer, predict
 from carryscope.run import Run
 from carryscope.task.sampling import uniform
 from carryscope.training.data import held_out_questions
-from carryscope.training.parts import part_of
 from carryscope.training.summary import held_out_mean
 from carryscope.version import __version__
 from paper.exam import EXAM_SEED, exam, sit

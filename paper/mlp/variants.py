@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from carryscope.training.parts import Part, all_but
 
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress
@@ -28,7 +29,6 @@ from carryscope.core.storage import read_json, write_json
 from carryscope.run import Run
 from carryscope.training.config import LARGEST_SEED, RunConfig
 from carryscope.training.loop import train
-from carryscope.training.parts import Part, all_but
 from carryscope.training.presets import changed
 from carryscope.training.starting import started_config
 from carryscope.training.summary import TrainingSummary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from carryscope.verification.risk_finding import CaseRisk
-from report.page.shelves import HOSTILE, Seen, made_hostile, replaced
+from report.shelves import HOSTILE, Seen, made_hostile, replaced
 
 import carryscope
 from carryscope.sweeps.finding import SeedFailure, Spread, Sweep, summarised

@@ -5,6 +5,7 @@ In: a `Sweep`. Out: the two files, made of the parts of the report.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def sections(found: Sweep) -> list[Section]:
             "failures": ("Where they fail", figures.failures),
         }
         made += [
-            Section(name, title, title, [Picture(name, {"": draw(found)})])
+            Section(name, title, title, [Picture(name, {"": partial(draw, found)})])
             for name, (title, draw) in pictures.items()
         ]
         made.append(Section("seeds", "Seed by seed", "Seeds", [_seeds(found)]))
