@@ -15,7 +15,7 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -60,8 +60,8 @@ class LocalProcesses:
         process = self._idle.get()
         try:
             for _ in range(LOSSES + 1):
-                process = process or self._start()
                 try:
+                    process = process or self._start()
                     worked, result = process.made(call)
                 except (EOFError, OSError):
                     process = None
@@ -97,13 +97,10 @@ class _LocalProcess:
         except OSError as error:
             raise WorkError(f"A worker could not be started: {error.strerror}.") from error
         theirs.close()
-        self._shared = shared
+        self._pipe.send_bytes(shared)
 
     def made(self, call: bytes) -> tuple[bool, Any]:
         """Whether a call worked, and its result or its error."""
-        if self._shared:
-            self._pipe.send_bytes(self._shared)
-            self._shared = b""
         self._pipe.send_bytes(call)
         worked, result = pickle.loads(self._pipe.recv_bytes())
         return worked, result
@@ -119,29 +116,22 @@ def _serve(pipe: Connection, threads: int) -> None:
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
     be_a_helper()
     with suppress(EOFError, OSError):
-        shared = _Shared(pipe.recv_bytes())
+        shared = pipe.recv_bytes()
         while True:
             pipe.send_bytes(_answer(shared, pipe.recv_bytes()))
 
 
-class _Shared:
-    """The shared value; it is read in the first call, where an error has somebody to go to."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content: bytes | None = content
-        self._value: Any = None
-
-    def value(self) -> Any:
-        if self._content is not None:
-            self._value, self._content = pickle.loads(self._content), None
-        return self._value
+@lru_cache(1)
+def _value(content: bytes) -> Any:
+    """The shared value, read in the first call: there an error has somewhere to go."""
+    return pickle.loads(content)
 
 
-def _answer(shared: _Shared, call: bytes) -> bytes:
+def _answer(shared: bytes, call: bytes) -> bytes:
     """Whether a call worked, and its result or its error, as bytes."""
     try:
         function, item = pickle.loads(call)
-        return pickle.dumps((True, function(shared.value(), item)))
+        return pickle.dumps((True, function(_value(shared), item)))
     except Exception as error:
         error.add_note(f"In a worker:\n{format_exc()}")
         try:

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from carryscope.core.storage import read_json
-from carryscope.model.config import ModelConfig, RunHeader, check_version
-from carryscope.model.tensors import CONFIG_FILE, WEIGHTS_FILE, read_arrays
+from carryscope.model.config import ModelConfig
 from carryscope.task.operation import Array
 
 EPSILON = 1e-5
