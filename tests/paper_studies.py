@@ -19,8 +19,7 @@ from carryscope.task.questions import Questions
 from carryscope.training.config import RunConfig
 from carryscope.verification.faithfulness import faithful
 from carryscope.verification.judging import Mistakes
-from carryscope.verification.risk import judged_risk
-from carryscope.verification.risk_finding import RiskFinding
+from carryscope.verification.risk import RiskFinding, judged_risk
 from paper.claims.claims import load_claims
 from paper.claims.judging import judge_one
 from paper.claims.reading import Study, study_of

@@ -30,7 +30,7 @@ from carryscope.training.losses import StepRecord
 from carryscope.training.presets import run_config
 from carryscope.training.summary import LAST_STEPS, TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding
-from carryscope.verification.risk_finding import RiskFinding
+from carryscope.verification.risk import RiskFinding
 from paper.claims.claims import Check, Claim
 from paper.exam import EXAM, ExamFinding
 from paper.mlp.finding import MlpStudy

@@ -16,8 +16,8 @@ from carryscope.core.progress import Progress
 from carryscope.model.prediction import answer, predict
 from carryscope.run import Run
 from carryscope.task.sampling import uniform
+from carryscope.training.config import part_of
 from carryscope.training.data import held_out_questions
-from carryscope.training.parts import part_of
 from carryscope.training.summary import held_out_mean
 from carryscope.version import __version__
 from paper.exam import EXAM_SEED, exam, sit

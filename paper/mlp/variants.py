@@ -26,9 +26,8 @@ from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress
 from carryscope.core.storage import read_json, write_json
 from carryscope.run import Run
-from carryscope.training.config import LARGEST_SEED, RunConfig
+from carryscope.training.config import LARGEST_SEED, ModelPart, RunConfig, all_but
 from carryscope.training.loop import train
-from carryscope.training.parts import Part, all_but
 from carryscope.training.presets import changed
 from carryscope.training.starting import started_config
 from carryscope.training.summary import TrainingSummary
@@ -54,8 +53,8 @@ class Variant:
 
     name: str
     about: str
-    renew: tuple[Part, ...] = ()
-    learns: Part | None = None
+    renew: tuple[ModelPart, ...] = ()
+    learns: ModelPart | None = None
     """The one part that is trained; with None a model without an MLP is trained from scratch."""
 
     @property

@@ -11,8 +11,8 @@ from carryscope.sweeps.finding import SeedFailure, Spread, Sweep, summarised
 from carryscope.sweeps.page import sweep_page, sweep_tables
 from carryscope.sweeps.seeds import SeedFinding, by_depth, seed_finding
 from carryscope.training.config import RunConfig
+from carryscope.verification.cases import CaseRisk
 from carryscope.verification.estimate import Rate
-from carryscope.verification.risk_finding import CaseRisk
 
 
 @pytest.fixture(scope="module")

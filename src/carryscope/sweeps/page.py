@@ -29,15 +29,15 @@ from carryscope.sweeps.finding import Spread, Sweep, best_text, roles_text
 from carryscope.sweeps.properties import LOSSES
 from carryscope.sweeps.seeds import SeedFinding
 from carryscope.training.presets import changes
-from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
+from carryscope.verification.faithfulness import PREDICTS_ANSWERS, PREDICTS_ERRORS
 from carryscope.verification.risk_verdict import SAFE, UNSAFE
 
 PAGE_FILE, TABLES_FILE = Path("sweep.html"), Path("sweep.md")
 
 THRESHOLDS = (
-    f"A seed agrees with an algorithm if both give the same answer to {TELLS_ANSWERS:.0%} of all "
-    f"questions. An algorithm predicts the errors if, where it or the model is wrong, both give "
-    f"the same answer in {TELLS_ERRORS:.0%} of cases. It agrees best if it matches more answers "
+    f"A seed agrees with an algorithm if both give the same answer to {PREDICTS_ANSWERS:.0%} of "
+    f"all questions. An algorithm predicts the errors if, where it or the model is wrong, both give "
+    f"the same answer in {PREDICTS_ERRORS:.0%} of cases. It agrees best if it matches more answers "
     "than the runner-up. It is compared with exact addition, with shorter and longer look-aheads, "
     "and with what the dissection found. A double staircase is present if two heads or more step "
     "through the columns at different distances. Digits are safe if they are wrong at most 1 time "
