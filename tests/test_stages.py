@@ -82,7 +82,7 @@ def test_what_cannot_be_used_is_made_again_unless_it_is_costly(kept, run):
 
 def test_a_finding_of_another_version_is_shown_but_not_taken_as_current(run):
     write_json(run.directory / COUNT.file, Count(run.weights_sha256, 7, "0.0.1"))
-    assert run.read(COUNT)[0].number == 7
+    assert run.read(COUNT).found.number == 7
     assert run.known(COUNT) is None
     assert run.find(COUNT, counted(run, 1, [])).number == 1
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from carryscope.task.columns import Columns
     from carryscope.task.operation import ADD, Operation, State
     from carryscope.task.questions import Questions, parse_question
-    from carryscope.training.recipes import PRESETS, RunConfig, TrainingConfig
+    from carryscope.training.config import RunConfig, TrainingConfig
+    from carryscope.training.presets import PRESETS
 
 __all__ = [
     "ADD",
@@ -87,9 +88,9 @@ _MODULE_OF = {
     "State": "task.operation",
     "Questions": "task.questions",
     "parse_question": "task.questions",
-    "PRESETS": "training.recipes",
-    "RunConfig": "training.recipes",
-    "TrainingConfig": "training.recipes",
+    "PRESETS": "training.presets",
+    "RunConfig": "training.config",
+    "TrainingConfig": "training.config",
 }
 """Where each name is defined."""
 

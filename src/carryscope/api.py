@@ -16,20 +16,16 @@ from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import only_writer, read_json, write_json
 from carryscope.model.config import FORMAT_VERSION
-from carryscope.model.files import CONFIG_FILE, check_free, check_version, save_weights
+from carryscope.model.files import save_weights
+from carryscope.model.run_files import CONFIG_FILE, check_free, check_version
 from carryscope.model.transformer_lens import read_state_dict
 from carryscope.run import Run
+from carryscope.shipped import run_directory
 from carryscope.stages import CERTIFICATE
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import train as train_to_the_end
 from carryscope.training.presets import DEFAULT_PRESET, changed, run_config
 from carryscope.training.starting import started_config
-
-SHIPPED = Path(__file__).parent / "shipped"
-"""Trained models that come with the package, by name."""
-
-DEFAULT_MODEL = "fast-5"
-"""The shipped model that is meant where no run is named."""
 
 PROOF_MINUTES = 1.0
 """Time a study gives the certificate: a first look at what can be proved."""
@@ -37,9 +33,7 @@ PROOF_MINUTES = 1.0
 
 def load(run: Path | str | None = None) -> Run:
     """The run in a directory, or a model that comes with the package, by its name."""
-    shipped = SHIPPED / str(run or DEFAULT_MODEL)
-    known = shipped.parent == SHIPPED and shipped.is_dir()
-    return Run(shipped if run is None or (known and not Path(run).exists()) else run)
+    return Run(run_directory(run))
 
 
 def train(
@@ -105,9 +99,10 @@ def first_proof(
     """
     if run.config.model.layers != 1:
         return None
-    known, why = run.read(CERTIFICATE)
+    kept = run.read(CERTIFICATE)
+    known = kept.found
     if known is None or not known.can_be_continued:
-        again = known is not None or bool(why)
+        again = known is not None or bool(kept.why)
         return run.certificate(
             minutes=PROOF_MINUTES, workers=workers, again=again, progress=progress
         )

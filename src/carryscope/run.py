@@ -29,13 +29,15 @@ from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import read_json, write_bytes
-from carryscope.dissection.asking import Answer, answer
+from carryscope.dissection.asking import Answer, answers, answers_without
 from carryscope.dissection.dissect import dissect
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.findings import Dissection, chosen_parts
+from carryscope.dissection.interventions import Without
 from carryscope.dissection.samples import Samples
 from carryscope.dissection.story import TrainingStory, training_story
-from carryscope.model.files import CONFIG_FILE
+from carryscope.model.plain import PlainModel
+from carryscope.model.run_files import CONFIG_FILE
 from carryscope.stages import (
     CERTIFICATE,
     DISSECTION,
@@ -83,11 +85,11 @@ class Run(RunDirectory):
 
     def training(self) -> TrainingSummary:
         """How the training ended."""
-        found, why = self.read(TRAINING)
-        if found is None:
+        kept = self.read(TRAINING)
+        if kept.found is None:
             make = TRAINING.line(self.directory)
-            raise CallError(why or f"{self.directory} has no finished training. Run: {make}")
-        return found
+            raise CallError(kept.why or f"{self.directory} has no finished training. Run: {make}")
+        return kept.found
 
     def dissection(
         self,
@@ -170,15 +172,15 @@ class Run(RunDirectory):
         """
         _check_seed(seed)
         dissection = self.known(DISSECTION)
-        if isinstance(algorithm, str):
-            algorithm = load_algorithm(algorithm, self.config.model.digits)
+        digits = self.config.model.digits
+        own = load_algorithm(algorithm, digits) if isinstance(algorithm, str) else algorithm
         return self.find(
             FAITHFULNESS,
             lambda *_: faithful(
-                self.model(), seed=seed, dissection=dissection, own=algorithm, progress=progress
+                self.model(), seed=seed, dissection=dissection, own=own, progress=progress
             ),
             enough=lambda known: known.seed == seed and same_algorithms(known, dissection),
-            again=again or algorithm is not None,
+            again=again or own is not None,
         )
 
     def certificate(
@@ -215,12 +217,14 @@ class Run(RunDirectory):
 
         return self.find(CERTIFICATE, make, enough=enough, again=again)
 
-    def ask(self, question: str, *, without: str | Sequence[str] = ()) -> Answer:
+    def ask(self, question: str, *, without: Without = ()) -> Answer:
         """The model's answer to a sum such as `445+555`, digit by digit.
 
         `without` takes parts away by mean ablation: `H1`, `MLP`, in deeper models `L0H1`.
         """
-        return answer(self.model(), question, without=without)
+        if without:
+            return answers_without(self.model(), [question], without)[0]
+        return answers(PlainModel.read(self.directory), [question])[0]
 
     def engine(self, seed: int = 0) -> Engine:
         """An engine for interventions on the model; means are over the questions of the seed."""
@@ -230,12 +234,13 @@ class Run(RunDirectory):
         """All findings that can be used, for the report and its figures."""
         from carryscope.report.shelf import Absent, Shelf
 
-        found, absent = {}, {}
-        for stage in STAGES:
-            found[stage.name], why = self.read(stage)
-            if found[stage.name] is None:
-                line = stage.line(self.directory)
-                absent[stage.name] = Absent(what=stage.what, command=line, why=why)
+        kept = {stage.name: self.read(stage) for stage in STAGES}
+        found = {name: one.found for name, one in kept.items()}
+        absent = {
+            stage.name: Absent(stage.what, stage.line(self.directory), kept[stage.name].why)
+            for stage in STAGES
+            if found[stage.name] is None
+        }
         return Shelf(
             name=self.name,
             where=str(self.directory),
@@ -285,7 +290,7 @@ class Run(RunDirectory):
         """The live model as a page: it shows itself in a notebook, and can be saved."""
         from carryscope.report.explorer.page import explorer_page
 
-        return explorer_page(self.model(), self.name, self.read(DISSECTION)[0])
+        return explorer_page(self.model(), self.name, self.read(DISSECTION).found)
 
     def __repr__(self) -> str:
         return f"Run({str(self.directory)!r})"

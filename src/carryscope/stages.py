@@ -24,7 +24,8 @@ from carryscope.core.errors import CallError, command
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
 from carryscope.dissection.exchange import exchange_files
 from carryscope.dissection.findings import Dissection
-from carryscope.model.files import check_version, load_model, weights_hash
+from carryscope.model.files import load_model, weights_hash
+from carryscope.model.run_files import check_version
 from carryscope.model.transformer import Transformer
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding
@@ -72,6 +73,15 @@ CERTIFICATE = Stage("certificate", "a certificate", Certificate, ("certify",), c
 
 STAGES: tuple[Stage[Any], ...] = (TRAINING, DISSECTION, RISK, FAITHFULNESS, CERTIFICATE)
 """The stages of a study, in their order."""
+
+
+@dataclass(frozen=True)
+class Kept(Generic[F]):
+    """What a stage left in a run directory."""
+
+    found: F | None
+    why: str = ""
+    """Why what is there cannot be used; nothing if it can, or if nothing is there."""
 
 
 class RunDirectory:
@@ -123,28 +133,28 @@ class RunDirectory:
         return found
 
     def _to_build_on(self, stage: Stage[F], again: bool) -> F | None:
-        found, why = self.read(stage)
-        if why and stage.costly and not again:
-            raise CallError(why)
-        return found if stage.costly else self._of_this_version(found)
+        kept = self.read(stage)
+        if kept.why and stage.costly and not again:
+            raise CallError(kept.why)
+        return kept.found if stage.costly else self._of_this_version(kept.found)
 
     def known(self, stage: Stage[F]) -> F | None:
         """The finding that is there, of these weights and this version, or None."""
-        return self._of_this_version(self.read(stage)[0])
+        return self._of_this_version(self.read(stage).found)
 
     def _of_this_version(self, found: F | None) -> F | None:
         return found if getattr(found, "package_version", None) == __version__ else None
 
-    def read(self, stage: Stage[F]) -> tuple[F | None, str]:
-        """What a stage left, of any version; where it cannot be used, None and the reason."""
+    def read(self, stage: Stage[F]) -> Kept[F]:
+        """What a stage left, of any version; where it cannot be used, the reason."""
         path = self.directory / stage.file
         if not path.exists():
-            return None, ""
+            return Kept(None)
         again = f"Make it again: {stage.line(self.directory, '--again')}"
         try:
             found = read_json(path, stage.record)
         except CallError as error:
-            return None, f"{error} Or it is of another version. {again}"
+            return Kept(None, f"{error} Or it is of another version. {again}")
         if getattr(found, "weights_sha256", self.weights_sha256) != self.weights_sha256:
-            return None, f"{path} is about other weights. {again}"
-        return found, ""
+            return Kept(None, f"{path} is about other weights. {again}")
+        return Kept(found)

@@ -8,7 +8,7 @@ import torch
 import carryscope
 from benchmarks import __main__ as command
 from benchmarks import certificate, dissection, risk, sweep, training
-from benchmarks.measure import Measure
+from benchmarks.measure import Cost, Measure
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.training.presets import run_config
@@ -75,15 +75,16 @@ def tiny(**changes):
 
 
 def test_answers_and_risk_are_measured():
-    model = Trainer(tiny()).model
+    model = Trainer(tiny(digits=1)).model
     forced, free, ratio = risk.answer_speed(model, rounds=2, turn=64)
     assert (forced.unit, free.unit, ratio.unit) == ("/s", "/s", "x")
     seconds, needed = risk.risk_cost(model, width=0.5)
     assert seconds.name == "risk to 50% relative width"
-    assert needed.value == 0, "two digits are few enough to ask all questions"
+    assert needed.value == 0, "one digit is few enough to ask all questions"
 
 
-def test_steps_are_measured_in_turns_with_a_peer():
+def test_steps_are_measured_in_turns_with_a_peer(monkeypatch):
+    monkeypatch.setattr(training, "TURN", 1)
     seconds = training.step_seconds(lambda: 1.0, 1)
     assert seconds["TransformerLens"] == 1.0
     assert min(seconds.values()) > 0
@@ -102,13 +103,20 @@ def test_the_time_to_a_loss_is_that_of_the_worst_seed(monkeypatch):
 
 
 def test_memory_is_that_of_a_training_in_a_fresh_process(monkeypatch):
-    monkeypatch.setattr(training, "GIGABYTES", {"tiny": 1.0})
-    (memory,) = training.training_memory()
-    assert 0.05 < memory.value < 1.5
+    def cost_here(module, function, preset):
+        assert module == training.__name__
+        getattr(training, function)("tiny", "1")
+        return Cost(9.0, {"paper-5": 0.5, "paper-15": 2.5}[preset])
+
+    monkeypatch.setattr(training, "cost_of", cost_here)
+    assert [(row.value, row.met) for row in training.training_memory()] == [
+        (0.5, True),
+        (2.5, False),
+    ]
 
 
 def test_the_untrained_model_is_not_the_control_of_its_own_dissection():
-    from carryscope.dissection.dissect import UNTRAINED_SEED
+    from carryscope.dissection.rows import UNTRAINED_SEED
 
     config = ModelConfig(digits=2, d_model=24)
     control = initialise(Transformer(config), torch.Generator().manual_seed(UNTRAINED_SEED))

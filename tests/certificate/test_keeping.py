@@ -23,7 +23,8 @@ from carryscope.certificate.finding import (
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.storage import write_json
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
-from carryscope.model.files import CONFIG_FILE, save_weights
+from carryscope.model.files import save_weights
+from carryscope.model.run_files import CONFIG_FILE
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.stages import Run
 from carryscope.training.config import RunConfig

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from carryscope.cli.certify import show_certificate
 from report.page.certificates import certificate
 
-from carryscope.cli.certify import show_certificate
 from carryscope.cli.main import run
 from carryscope.core.storage import write_json
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
-from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE, save_weights
+from carryscope.model.files import save_weights
+from carryscope.model.run_files import CONFIG_FILE, WEIGHTS_FILE
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.training.config import RunConfig
 

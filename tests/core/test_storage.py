@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -41,7 +42,23 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path, monkeyp
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_what_a_killed_write_left_behind_is_taken_away_by_the_next(tmp_path):
-    (tmp_path / ".file.tmp").write_bytes(b"half")
-    write_bytes(tmp_path / "file", b"whole")
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+def test_a_file_keeps_its_mode_and_a_new_one_gets_the_usual(tmp_path):
+    (tmp_path / "secret").write_bytes(b"old")
+    (tmp_path / "secret").chmod(0o600)
+    (tmp_path / "usual").touch()
+    for name in ("secret", "new"):
+        write_bytes(tmp_path / name, b"new")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes["secret"] == 0o600
+    assert modes["new"] == modes["usual"]
+
+
+def test_a_link_a_pipe_or_a_device_is_not_replaced(tmp_path):
+    (tmp_path / "mine").write_bytes(b"precious")
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "link", tmp_path / "pipe", Path(os.devnull)):
+        with pytest.raises(CallError, match="must be an ordinary file"):
+            write_bytes(path, b"new")
+    assert (tmp_path / "mine").read_bytes() == b"precious"
+    assert (tmp_path / "link").is_symlink()

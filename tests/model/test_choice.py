@@ -49,7 +49,7 @@ def test_it_is_the_token_with_the_largest_logit(random_model, generator, shape, 
         tokens = some_tokens(model, generator)
         expected = answer_logits(model, tokens).argmax(-1)
         assert (answer_tokens(model, tokens) == expected).all()
-    # Both ways were gone: some rows were sure, and some were not.
+    # Some rows were sure, and some were not.
     assert 0 < sum(computed) < 3 * expected.numel()
 
 
@@ -102,12 +102,10 @@ def test_rows_can_be_given_one_by_one(random_model, generator):
 def test_answers_are_those_of_predictions(random_model, generator, free_running):
     model = random_model()
     questions = uniform(generator, 600, 5)
-    told = []
-    said = answer(model, questions, free_running=free_running, on_progress=told.append)
+    said = answer(model, questions, free_running=free_running)
     expected = predict(model, questions, free_running=free_running)
     assert (said.predicted == expected.predicted).all()
     assert (said.truth == expected.truth).all()
-    assert told == [512, 88]
 
 
 def test_both_answers_are_the_two_single_ones(random_model, generator):

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from carryscope.cli.console import opened, print_json, screen
 from carryscope.core.errors import CallError, command
 from carryscope.core.storage import read_bytes
+from carryscope.shipped import run_directory
 
 if TYPE_CHECKING:
     from carryscope.dissection.asking import Answer
@@ -50,17 +51,24 @@ def ask(
         Print the answers as JSON.
     """
     run, sums = _split(words, file)
-    chosen = opened(run)
-    parts = [part.strip() for part in without.split(",")] if without else []
-    from carryscope.dissection.asking import answers
-
-    given = answers(chosen.model(), sums, without=parts)
+    given = _answers(run_directory(run), sums, without)
     if csv:
         _print_csv(given)
     elif json:
         print_json(given[0] if len(given) == 1 and not file else given)
     else:
         _show(given)
+
+
+def _answers(directory: Path, sums: Sequence[str], without: str | None) -> list[Answer]:
+    """What the model says; torch is loaded only to take parts of it away."""
+    from carryscope.dissection.asking import answers, answers_without
+    from carryscope.model.plain import PlainModel
+
+    if not without:
+        return answers(PlainModel.read(directory), sums)
+    parts = [part.strip() for part in without.split(",")]
+    return answers_without(opened(str(directory)).model(), sums, parts)
 
 
 def _split(words: Sequence[str], file: Path | None) -> tuple[str | None, list[str]]:

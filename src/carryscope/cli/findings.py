@@ -59,10 +59,11 @@ def dissect(
         raise CallError(f"dissect needs RUN. See {command('dissect', '--help')}.")
     chosen = opened(run)
     if show:
-        found, why = chosen.read(DISSECTION)
-        if found is None:
+        kept = chosen.read(DISSECTION)
+        if kept.found is None:
             make = DISSECTION.line(chosen.directory)
-            raise CallError(why or f"{chosen.directory} has not been dissected. Run: {make}")
+            raise CallError(kept.why or f"{chosen.directory} is not dissected. Run: {make}")
+        found = kept.found
     else:
         use_machine(threads)
         with bars() as progress:
@@ -241,10 +242,11 @@ def _check(run: str, *, workers: int | None, cluster: str | None, json: bool) ->
 
     chosen = opened(run)
     model = chosen.model()  # without weights there is nothing to check, whatever else is there
-    certificate, why = chosen.read(CERTIFICATE)
+    kept = chosen.read(CERTIFICATE)
+    certificate = kept.found
     if certificate is None:
         make = f"Run: {command('certify', chosen.directory)}"
-        raise CallError(why or f"There is no certificate in {chosen.directory}. {make}")
+        raise CallError(kept.why or f"There is no certificate in {chosen.directory}. {make}")
     with bars() as progress:
         checked = check_certificate(
             model,

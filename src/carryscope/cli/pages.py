@@ -85,7 +85,7 @@ def explorer(run: str | None = None, /, *, out: Path | None = None, json: bool =
     path = place(chosen, "explorer.html", out)
     if path.is_dir():
         raise CallError(f"--out must be a file to write. Got the directory {path}.")
-    why = chosen.read(DISSECTION)[1]
+    why = chosen.read(DISSECTION).why
     if why:
         log.print(f"Written without findings: {why}", markup=False, soft_wrap=True)
     size = chosen.explorer().save(path)
@@ -134,7 +134,7 @@ def figures(
 
 def place(run: Run, file: str, out: Path | None) -> Path:
     """Where to write a page: where it was asked for, in the run, or here for a shipped model."""
-    from carryscope.api import SHIPPED
+    from carryscope.shipped import SHIPPED
 
     if out is not None:
         return out

@@ -1,35 +1,35 @@
 """Questions as a person types them: each digit of the answer, and where every head looks.
 
 In: a model and sums as text. Out: an `Answer` for each, free-running: the model reads its own
-digits, as it does for a user. `without` takes parts of the model away first:
+digits, as it does for a user.
 
-    answer(model, "445+555")
-    answer(model, "23816+15327", without="H1")
+    answers(PlainModel.read(directory), ["445+555"])
+    answers_without(model, ["23816+15327"], "H1")
+
+torch is loaded only to take parts of a model away: a plain question is answered in numpy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
-from carryscope.dissection.capture import capture
-from carryscope.dissection.engine import CHUNK
-from carryscope.dissection.hooks import hooks_for
-from carryscope.dissection.interventions import PATTERN, Intervention, Without, check, taken_away
-from carryscope.dissection.samples import Samples
-from carryscope.model.sites import Site
-from carryscope.model.tables import FirstLayerTables
-from carryscope.model.transformer import Transformer
+from carryscope.model.plain import PlainModel
 from carryscope.task.columns import Columns, Task
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions, parse_question
 from carryscope.task.tokens import Format
+
+if TYPE_CHECKING:
+    from carryscope.dissection.interventions import Intervention, Without
+    from carryscope.model.transformer import Transformer
+
+CHUNK = 512
+"""Questions that are answered together."""
 
 MOST_POSITIONS = 2
 """How many of the tokens a head attends to are named: a head reads a pair of digits."""
@@ -37,7 +37,7 @@ MOST_POSITIONS = 2
 REFERENCE_SEED = 0
 """Mean ablation takes the mean over the varied questions of this seed."""
 
-Read = Callable[[Int[Tensor, "batch position"]], tuple[Tensor, Tensor]]
+Read = Callable[[Int[Array, "batch position"]], tuple[Array, Array]]
 """From tokens to the logits and the attention patterns of the answer rows."""
 
 
@@ -77,56 +77,65 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     digits: list[Digit]
 
 
-def answer(model: Transformer, text: str, *, without: Without | None = None) -> Answer:
-    """The model's answer to one sum, with parts of the model taken away if `without` says so."""
-    return answers(model, [text], without=without)[0]
+def answers(model: PlainModel, texts: Sequence[str]) -> list[Answer]:
+    """A model's answers to sums, computed together."""
+    layout = model.layout
+
+    def read(tokens: Array) -> tuple[Array, Array]:
+        logits, patterns = model(tokens)
+        rows = slice(layout.first_row, -1)
+        return logits[:, rows], patterns[:, :, :, rows]
+
+    return _in_chunks(layout, texts, lambda _: read)
 
 
-def answers(
-    model: Transformer, texts: Sequence[str], *, without: Without | None = None
-) -> list[Answer]:
-    """The model's answers to many sums, computed together."""
-    questions = [parse_question(text, model.config.digits) for text in texts]
+def answers_without(model: Transformer, texts: Sequence[str], without: Without) -> list[Answer]:
+    """The same with parts of the model taken away: `H1`, `MLP`, or interventions."""
+    from carryscope.dissection.interventions import check, taken_away
+
     changes = taken_away(without, model.config)
     for change in changes:
-        check(change, model.config, len(questions))
+        check(change, model.config, len(texts))
+    return _in_chunks(model.config.layout, texts, lambda chunk: _changed(model, changes, chunk))
+
+
+def _in_chunks(
+    layout: Format, texts: Sequence[str], reader: Callable[[slice], Read]
+) -> list[Answer]:
+    questions = [parse_question(text, layout.digits) for text in texts]
     given: list[Answer] = []
     for start in range(0, len(questions), CHUNK):
         chunk = slice(start, start + CHUNK)
-        read = _changed(model, changes, chunk) if changes else _clean(model)
-        given += _answered(model.config.layout, Questions.joined(questions[chunk]), read)
+        given += _answered(layout, Questions.joined(questions[chunk]), reader(chunk))
     return given
-
-
-def _clean(model: Transformer) -> Read:
-    tables = FirstLayerTables.of(model)
-
-    def read(tokens: Tensor) -> tuple[Tensor, Tensor]:
-        state = capture(model, tables, tokens)
-        return state.logits, state.patterns()
-
-    return read
 
 
 def _changed(model: Transformer, changes: Sequence[Intervention], chunk: slice) -> Read:
     """By the instrumented pass, because a change may also move the attention of later layers."""
-    layout, seen = model.config.layout, dict[str, Tensor]()
+    import torch
+
+    from carryscope.dissection.hooks import hooks_for
+    from carryscope.dissection.interventions import PATTERN
+    from carryscope.dissection.samples import Samples
+
+    layout, seen = model.config.layout, dict[str, torch.Tensor]()
     hooks = hooks_for(model, changes, Samples(layout.digits, REFERENCE_SEED).varied, chunk)
     names = [f"blocks.{layer}.{PATTERN}" for layer in range(model.config.layers)]
 
-    def watch(pattern: Tensor, site: Site) -> None:
+    def watch(pattern: torch.Tensor, site: Any) -> None:
         seen[site.name] = pattern[:, :, layout.first_row : -1]
 
     hooks += [(name, watch) for name in names]
 
-    def read(tokens: Tensor) -> tuple[Tensor, Tensor]:
-        logits = model.run_with_hooks(tokens, hooks)[:, layout.first_row : -1]
-        return logits, torch.stack([seen[name] for name in names], dim=1)
+    def read(tokens: Array) -> tuple[Array, Array]:
+        with torch.inference_mode():
+            logits = model.run_with_hooks(torch.from_numpy(tokens), hooks)
+        patterns = torch.stack([seen[name] for name in names], dim=1)
+        return logits[:, layout.first_row : -1].numpy(), patterns.numpy()
 
     return read
 
 
-@torch.inference_mode()
 def _answered(layout: Format, questions: Questions, read: Read) -> list[Answer]:
     """Read and write until the model reads what it wrote.
 
@@ -136,14 +145,14 @@ def _answered(layout: Format, questions: Questions, read: Read) -> list[Answer]:
     written = layout.answer_part(tokens)
     truth = written.copy()
     for _ in layout.answer_names:
-        logits, patterns = read(torch.from_numpy(tokens))
-        said = logits.argmax(-1).numpy()
+        logits, patterns = read(tokens)
+        said = logits.argmax(-1)
         settled = np.array_equal(said[:, :-1], written[:, :-1])
         written[:] = said
         if settled:
             break
-    chances = logits.double().softmax(-1).amax(-1).numpy()
-    columns, shares = Columns.of(questions), patterns.numpy()
+    chances = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)
+    columns = Columns.of(questions)
     return [
         Answer(
             question=text,
@@ -156,7 +165,7 @@ def _answered(layout: Format, questions: Questions, read: Read) -> list[Answer]:
                     truth=layout.symbols[truth[i, place]],
                     predicted=layout.symbols[said[i, place]],
                     probability=float(chances[i, place]),
-                    attention=_looks(layout, shares[i, :, :, place]),
+                    attention=_looks(layout, patterns[i, :, :, place]),
                     **_needs(columns, i, layout.answer_length - 1 - place),
                 )
                 for place, name in enumerate(layout.answer_names)

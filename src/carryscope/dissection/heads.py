@@ -122,10 +122,10 @@ def _statement(
         for e in _ranked(effects)
     )
     if carrier is None:
-        found = "No single head carries base addition."
+        found = "No single head stands out for base addition."
     else:
         reads = f", which reads {column_at(role.offset)}" if role and role.role else ""
-        found = f"{head_name(config, *carrier)} carries base addition{reads}."
+        found = f"Base addition needs {head_name(config, *carrier)}{reads}."
     return (
         f"{found} Questions without carries (BA) have a loss of {whole:.3f}. "
         f"Without one head it is: {losses}."

@@ -257,7 +257,7 @@ def _order(story: TrainingStory) -> str:
         return ""
     by_digit = f" and {digits.tau:.2f} for {digits.items} digits" if digits.tau is not None else ""
     return (
-        f"The order agrees with the framework's with Kendall's tau {pairs.tau:.2f} for "
+        f"Kendall's tau between the observed order and the framework's is {pairs.tau:.2f} for "
         f"{pairs.items} (digit, task) pairs{by_digit}. With so few, this is weak evidence."
     )
 

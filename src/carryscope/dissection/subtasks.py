@@ -26,9 +26,20 @@ from carryscope.dissection.hypotheses import Pairs
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.dissection.samples import Samples
 from carryscope.dissection.search import SubtaskSearch
+from carryscope.task.operation import ADD, State
 
 SEARCH_PAIRS = 2000
 """Pairs of questions, each with its own share of nines: the rarest hypotheses get over 100."""
+
+IN_WORDS: dict[str, str] = {
+    "BA": "the base sum (BA) of {}",
+    "MC1": "the carry made (MC1) in {}",
+    "MS9": f"whether {{}} {ADD.words.column[State.PROPAGATE]} (MS9)",
+    "state": "the state of {}",
+    "carry_in": "the arriving carry",
+    "digit": "the finished digit",
+}
+"""Each kind of variable in a sentence, with the column it is about."""
 
 
 def study_subtasks(engine: Engine, samples: Samples, advance: Advance = unheard) -> SubtasksFinding:
@@ -43,21 +54,23 @@ def study_subtasks(engine: Engine, samples: Samples, advance: Advance = unheard)
         scores=search.scores,
         tests=sum(len(score.follows) for score in search.scores),
         missing=missing,
-        statement=_statement(search.purposes, missing),
+        statement=_statement(search.purposes, missing, engine.config.layers),
     )
 
 
-def _statement(purposes: list[Purpose], missing: list[str]) -> str:
-    """What each part carries, grouping digits for which it does the same."""
+def _statement(purposes: list[Purpose], missing: list[str], layers: int) -> str:
+    """What each part gives, grouping digits for which it does the same."""
     if not purposes:
         return "No part of the model was found to carry any sub-task."
     parts: dict[str, dict[str, list[str]]] = {}
     for p in purposes:
-        what = f"{p.kind} of {column_at(int(p.digit[1:]) - p.column)}"
-        parts.setdefault(p.node.partition(".")[2], {}).setdefault(what, []).append(p.digit)
+        place, _, part = p.node.partition(".")[2].partition(".")
+        what = IN_WORDS[p.kind].format(column_at(int(p.digit[1:]) - p.column))
+        name = part if layers == 1 else f"{place}.{part}"
+        parts.setdefault(name, {}).setdefault(what, []).append(p.digit)
     said = [
-        f"{part} carries {listed([f'{what} (for {spanned(at)})' for what, at in carried.items()])}."
-        for part, carried in sorted(parts.items())
+        f"{name} gives {listed([f'{what} (for {spanned(at)})' for what, at in given.items()])}."
+        for name, given in sorted(parts.items())
     ]
-    said += [f"Not found: {'; '.join(missing)}."] if missing else []
+    said += [f"Not found: {', '.join(missing)}."] if missing else []
     return " ".join(said)

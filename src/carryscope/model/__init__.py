@@ -1,1 +1,1 @@
-"""The transformer: its config, its forward pass, named sites, the answer path, its files."""
+"""The transformer: config, forward pass, named sites, answer path, files."""

@@ -8,7 +8,7 @@ Where the time goes is matrix products, so we do fewer of them, exactly:
 1. An embedding is a sum of two vectors, one for its position and one for its token. With
    the *basis* U = [W_pos; W_E], m vectors in all (29 for five digits), each embedding has
    the coordinates of a *two-hot* row: x = two_hot @ U.
-2. LayerNorm is linear but for its scale, and every (position, token) has one known scale. So
+2. LayerNorm is linear except for its scale, and every (position, token) has a known scale. So
    in layer 0 a query, key or value is scale * two_hot @ (U W): only m rows are projected,
    and attention scores come from a form of m x m numbers per head.
 3. What a head adds is a mixture of rows of U W_V W_O. So the residual stream after layer-0
@@ -185,7 +185,7 @@ def _inverse_scale(centred: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*
 
 
 def _with_bias_row(norm: LayerNorm, basis: Float[Tensor, "k d_model"]) -> Tensor:
-    """What LayerNorm makes of each basis vector, but for the scale; then its bias as a row."""
+    """LayerNorm of each basis vector without the scale, then its bias as a row."""
     return torch.cat([basis * norm.w, norm.b[None]])
 
 

@@ -3,17 +3,16 @@
 In: tokens of shape (batch, position). Out: tokens of shape (batch, answer), those with the
 largest logits of the answer path.
 
-Most of a row's work is the product of its neurons with W_out. With y the residual stream after it,
-less its mean, which the last LayerNorm takes off, and one vector g_t for each token,
+Most of a row's work is the product of its neurons with W_out. Let y be the residual stream after
+it, less its mean, which the last LayerNorm removes, and g_t one vector for each token:
 
     logit_t = y . g_t / sigma + offset_t        sigma = sqrt(|y|^2 / d_model + epsilon)
 
-So the largest logit is that of the largest y . g_t + sigma offset_t, which for each token is a
-line over sigma. Where the lines start is soon known: y = x + neurons @ W_out, x being what stood
-there before and b_out, so y . g_t takes one number for each neuron and token instead of d_model of
-them for each neuron. And sigma lies between 0 and what the triangle inequality says of |y|: no
-neuron is negative, so |y| <= |x| + sum of neuron * |its row of W_out|. The token that leads at both
-ends leads in between, since lines cross once. Where none does, y is computed.
+The largest logit is that of the largest y . g_t + sigma offset_t: for each token a line over
+sigma. Its start is cheap. With y = x + neurons @ W_out, where x is the stream before plus b_out,
+y . g_t takes one number for each neuron and token. And sigma is bounded: neurons are not negative,
+so |y| <= |x| + sum of neuron * |its row of W_out|. Lines cross at most once, so a token that leads
+at both ends leads in between. Where none does, y is computed.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ from carryscope.model.answer_path import Unwritten, answer_rows, logits_of
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
 
 LEAD = 1e-3
-"""By how much a token must lead at both ends, as a logit: far more than rounding moves a logit, so
-the choice is that of the answer path."""
+"""How far a token must lead at both ends, as a logit: far more than rounding moves a logit."""
 
 
 @torch.inference_mode()
@@ -75,11 +73,11 @@ def _both_ends(
 
 
 def _lead(scores: Float[Tensor, "*batch token"]) -> Float[Tensor, "*batch"]:
-    """By how much the first is ahead of the second."""
+    """How far the first token is ahead of the second."""
     first, second = scores.topk(2).values.unbind(-1)
     return first - second
 
 
 def _centred(vectors: Tensor, dim: int) -> Tensor:
-    """The final LayerNorm takes the mean off whatever it reads."""
+    """The final LayerNorm removes the mean of whatever it reads."""
     return vectors - vectors.mean(dim, keepdim=True)

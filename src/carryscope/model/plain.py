@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from carryscope.model.config import ModelConfig
+from carryscope.model.run_files import read_arrays, read_model_config, weights_file
 from carryscope.task.operation import Array
+from carryscope.task.tokens import Format
 
 EPSILON = 1e-5
 """Added to the variance by LayerNorm."""
@@ -26,6 +29,17 @@ class PlainModel:
 
     config: ModelConfig
     weights: Mapping[str, Array]
+
+    @classmethod
+    def read(cls, directory: Path) -> PlainModel:
+        """The model of a run directory."""
+        config, arrays = read_model_config(directory), read_arrays(weights_file(directory))
+        return cls(config, {name: array.astype(np.float64) for name, array in arrays.items()})
+
+    @property
+    def layout(self) -> Format:
+        """How questions are written as tokens for this model."""
+        return self.config.layout
 
     def __call__(
         self, tokens: Int[Array, "batch row"]

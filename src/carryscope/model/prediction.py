@@ -4,9 +4,8 @@ In: a model and questions. Out: `Answers`, or with probabilities and losses `Pre
 take more than twice as long.
 
 *Teacher-forced*: every answer row reads the true digits before it; this is what the loss
-sees. *Free-running*: it reads what the model itself wrote; this is what a user gets. The
-two agree up to the first wrong digit, so free running costs a second look only at
-questions in which some digit is wrong.
+sees. *Free-running*: it reads what the model itself wrote; this is what a user gets. The two
+agree up to the first wrong digit, so only questions with a wrong digit are run again.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Predictions(Answers):
-    """Answers, and how likely the model held them."""
+    """Answers, with the probabilities that the model gave them."""
 
     probability: Float[Array, "batch answer"]
     """The probability the model gave to the token it chose."""
@@ -60,18 +59,12 @@ class Predictions(Answers):
 
 Said = TypeVar("Said", bound=Answers)
 Read = Callable[[Transformer, Array, Array], Said]
-"""What a model says to a chunk of tokens, given also the true answers."""
+"""How a chunk of tokens is answered; the true answers are passed along."""
 
 
-def answer(
-    model: Transformer,
-    questions: Questions,
-    *,
-    free_running: bool,
-    on_progress: Callable[[int], object] = lambda _: None,
-) -> Answers:
-    """The model's answers alone; `on_progress` hears how many questions each chunk answered."""
-    return _said(_choose, model, questions, free_running, on_progress)
+def answer(model: Transformer, questions: Questions, *, free_running: bool) -> Answers:
+    """The model's answers alone."""
+    return _said(_choose, model, questions, free_running)
 
 
 def answer_both(model: Transformer, questions: Questions) -> tuple[Answers, Answers]:
@@ -82,15 +75,9 @@ def answer_both(model: Transformer, questions: Questions) -> tuple[Answers, Answ
     return forced, free
 
 
-def predict(
-    model: Transformer,
-    questions: Questions,
-    *,
-    free_running: bool,
-    on_progress: Callable[[int], object] = lambda _: None,
-) -> Predictions:
+def predict(model: Transformer, questions: Questions, *, free_running: bool) -> Predictions:
     """The model's answers, with their probabilities and losses."""
-    return _said(_weigh, model, questions, free_running, on_progress)
+    return _said(_weigh, model, questions, free_running)
 
 
 def log_probabilities(
@@ -120,16 +107,10 @@ def _weigh(
     )
 
 
-def _said(
-    read: Read[Said],
-    model: Transformer,
-    questions: Questions,
-    free_running: bool,
-    on_progress: Callable[[int], object],
-) -> Said:
+def _said(read: Read[Said], model: Transformer, questions: Questions, free_running: bool) -> Said:
     tokens = model.config.layout.encode(questions)
     truth = model.config.layout.answer_part(tokens)
-    answers = _in_chunks(read, model, tokens, truth, on_progress)
+    answers = _in_chunks(read, model, tokens, truth)
     if free_running:
         _run_free(read, model, tokens.copy(), answers)
     return answers
@@ -140,14 +121,10 @@ def _in_chunks(
     model: Transformer,
     tokens: Int[Array, "batch position"],
     truth: Int[Array, "batch answer"],
-    on_progress: Callable[[int], object] = lambda _: None,
 ) -> Said:
     """What the model says when it reads these tokens; no tokens are one empty chunk."""
-    parts = []
-    for start in range(0, max(len(tokens), 1), CHUNK):
-        part = slice(start, start + CHUNK)
-        parts.append(read(model, tokens[part], truth[part]))
-        on_progress(len(tokens[part]))
+    chunks = [slice(start, start + CHUNK) for start in range(0, max(len(tokens), 1), CHUNK)]
+    parts = [read(model, tokens[chunk], truth[chunk]) for chunk in chunks]
     names = [field.name for field in fields(parts[0])]
     return replace(parts[0], **{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
 
@@ -155,13 +132,13 @@ def _in_chunks(
 def _run_free(
     read: Read[Said], model: Transformer, tokens: Int[Array, "batch position"], answers: Said
 ) -> None:
-    """Replace, digit by digit, what was read by what was written; look again where they differ."""
+    """Replace, digit by digit, what was read by what was written; run again where they differ."""
     first = model.config.layout.first_row + 1
-    told = [field.name for field in fields(answers) if field.name != "truth"]
+    names = [field.name for field in fields(answers) if field.name != "truth"]
     for k in range(model.config.layout.answer_length - 1):
         changed = np.flatnonzero(answers.predicted[:, k] != tokens[:, first + k])
         if len(changed):
             tokens[changed, first + k] = answers.predicted[changed, k]
             again = _in_chunks(read, model, tokens[changed], answers.truth[changed])
-            for name in told:
+            for name in names:
                 getattr(answers, name)[changed, k + 1 :] = getattr(again, name)[:, k + 1 :]

@@ -136,7 +136,7 @@ class Hooked:
         return value
 
     def check_all_fired(self) -> None:
-        """Refuse to pass over a hook that was never called."""
+        """Raise an error if a hook was never called."""
         silent = {name for name, _ in self.hooks} - self.fired
         if silent:
-            raise CallError(f"The hook on '{min(silent)}' never fired: the pass does not go there.")
+            raise CallError(f"The hook on '{min(silent)}' never fired: the pass never gets there.")

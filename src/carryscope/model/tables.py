@@ -1,4 +1,4 @@
-"""Layer 0 as tables: what every (position, token) asks, offers and lets each head write.
+"""Layer 0 as tables: query, key and what each head writes, for every (position, token).
 
 In: a model. Out: `FirstLayerTables`. In layer 0 the residual stream at a position depends on
 its own token alone, so queries, keys and what a head writes when it reads a position are

@@ -5,8 +5,8 @@ predicts token p+1. For 12345+67890=080235 the rows that matter are 11 .. 16, wh
 080235 digit by digit.
 
 Names of parameters and sites are those of TransformerLens. This is the instrumented pass:
-it calls `visit(site, value)` at every site and goes on with what comes back. Nothing is
-ever registered on the model, so no hook can be left behind.
+it calls `visit(site, value)` at every site and continues with what comes back. Nothing is
+registered on the model, so no hook can be left behind.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """TransformerLens state dicts, in and out.
 
 In: a `.pth` file saved from a HookedTransformer. Out: a `Transformer` with the same logits;
-and back. Our parameters have TransformerLens names, so this is a matter of reading shapes,
-and of the two constant buffers (`mask`, `IGNORE`) that its files also hold.
+and back. Our parameters have TransformerLens names. What is left is to read the shape, and to
+handle the two constant buffers (`mask`, `IGNORE`) that its files also hold.
 
-A state dict does not tell the activation or the normalisation; we take ReLU and LayerNorm,
-which is what the paper's notebook and its authors' later library train.
+A state dict does not name the activation or the normalisation. We take ReLU and LayerNorm, which
+the paper's notebook and its authors' later library train.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from carryscope.model.files import with_weights
 from carryscope.model.transformer import Transformer
 from carryscope.task.tokens import VOCABULARIES
 
-_TELLING = {
+_SHAPES = {
     "embed.W_E": 2,
     "pos_embed.W_pos": 2,
     "blocks.0.attn.W_Q": 3,
     "blocks.0.mlp.W_in": 2,
     "unembed.W_U": 2,
 }
-"""The tensors that tell a model's shape, with their number of axes. Not all have an MLP."""
+"""The tensors from which the shape is read, with their number of axes. The MLP is optional."""
 
 _BUFFERS = ("attn.mask", "attn.IGNORE")
 
@@ -42,10 +42,10 @@ def read_state_dict(path: Path) -> Transformer:
     content = io.BytesIO(read_bytes(path))
     try:
         with warnings.catch_warnings():
-            # About pickle protocols: the file is then either read or refused, and that is told.
+            # Warnings about pickle protocols: the file is either read, or refused below.
             warnings.simplefilter("ignore")
             loaded = torch.load(content, map_location="cpu", weights_only=True)
-    except Exception as error:  # a damaged pickle can raise anything; none of it concerns us
+    except Exception as error:  # a damaged pickle can raise anything
         raise CallError(
             f"{path} is not a state dict that can be read safely (weights only). "
             "Save it with torch.save(model.state_dict(), path)."
@@ -64,7 +64,7 @@ def read_state_dict(path: Path) -> Transformer:
 
 def infer_config(weights: dict[str, Tensor], source: Path) -> ModelConfig:
     """Layers, heads, widths, digits and format, from the names and shapes of the tensors."""
-    for name, axes in _TELLING.items():
+    for name, axes in _SHAPES.items():
         if name not in weights and name != "blocks.0.mlp.W_in":
             raise CallError(f"{source} is not a TransformerLens state dict: it has no {name}.")
         if name in weights and weights[name].ndim != axes:

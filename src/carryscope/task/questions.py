@@ -1,7 +1,7 @@
 """Questions as digit arrays, units first.
 
 In: numbers, digits or text. Out: `Questions`, two arrays of shape (batch, column) and the
-operation that is asked for. The question 445+555 for a 5-digit model is
+operation. The question 445+555 for a 5-digit model is
 
     first  = [[5, 4, 4, 0, 0]]     D0 D1 D2 D3 D4
     second = [[5, 5, 5, 0, 0]]     D'0 D'1 D'2 D'3 D'4

@@ -15,16 +15,10 @@ from pathlib import Path
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.progress import Progress, Stopped, silent
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
-from carryscope.model.files import (
-    CONFIG_FILE,
-    WEIGHTS_FILE,
-    check_free,
-    check_version,
-    read_tensors,
-    save_weights,
-)
+from carryscope.model.files import read_tensors, save_weights
 from carryscope.model.prediction import predict
 from carryscope.model.process import keep_freed_memory, use_threads
+from carryscope.model.run_files import CONFIG_FILE, WEIGHTS_FILE, check_free, check_version
 from carryscope.training.checkpoint import (
     CHECKPOINT_FILE,
     MetricsWriter,

@@ -16,7 +16,8 @@ from torch import Tensor
 from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json
 from carryscope.model.config import FORMAT_VERSION
-from carryscope.model.files import CONFIG_FILE, load_model, weights_hash
+from carryscope.model.files import load_model, weights_hash
+from carryscope.model.run_files import CONFIG_FILE
 from carryscope.training.config import RunConfig
 from carryscope.training.presets import changed, preset
 from carryscope.version import __version__

@@ -135,7 +135,7 @@ Trained by carryscope {summary.package_version} with {_recipe(config)}, seed {su
 - Held-out loss {loss(held_out)}, teacher-forced, on {held_out.of:,} questions enriched by the \
 paper's rule
 - Mean training loss of the last {LAST_STEPS} steps {summary.last_steps_loss:.4f}, teacher-forced
-- Whole answers right {with_interval(fresh)}, free-running, on {fresh.of:,} fresh uniform questions
+- Whole answers right, free-running, on {fresh.of:,} fresh uniform questions: {with_interval(fresh)}
 
 | curated questions | right, free-running |
 |---|---|

@@ -1,0 +1,20 @@
+"""Trained models that come with the package, by name.
+
+In: what a person calls a run. Out: its directory. Nothing is loaded here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SHIPPED = Path(__file__).parent
+
+DEFAULT_MODEL = "fast-5"
+"""The shipped model that is meant where no run is named."""
+
+
+def run_directory(run: Path | str | None) -> Path:
+    """The directory of a run: where it is, or of a shipped model if there is no such place."""
+    shipped = SHIPPED / str(run or DEFAULT_MODEL)
+    known = shipped.parent == SHIPPED and shipped.is_dir()
+    return shipped if run is None or (known and not Path(run).exists()) else Path(run)
