@@ -16,16 +16,17 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from carryscope.core.errors import CallError
 from carryscope.core.machine import machine
 from carryscope.core.storage import read_json, write_bytes, write_json
-from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE
+from carryscope.model.run_files import CONFIG_FILE, WEIGHTS_FILE
 from carryscope.report.markdown import link, table
 from carryscope.run import Run
-from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING
+from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING, Stage
 from carryscope.sweeps.finding import SWEEP_FILE, Sweep, resummarised
 from carryscope.sweeps.page import write_pages as sweep_pages
 from carryscope.training.loop import is_finished
@@ -48,7 +49,7 @@ from paper.mlp.table import study_page
 from paper.models import MLP_RECORD, MLP_STUDY, MODELS, QUICK, STUDIED, SWEEPS
 from paper.record import Results
 
-KEPT = (TRAINING, DISSECTION, RISK, FAITHFULNESS, EXAM)
+KEPT: tuple[Stage[Any], ...] = (TRAINING, DISSECTION, RISK, FAITHFULNESS, EXAM)
 """The findings that are kept."""
 
 README, MLP_PAGE = "README.md", f"{MLP_STUDY}.md"
@@ -166,7 +167,7 @@ def _sweeps(directory: Path, out: Path) -> dict[str, Sweep]:
 
 def _keep_run(run: Run, out: Path) -> None:
     """A run's config, and those of its findings that are about its weights."""
-    there = [stage.file for stage in KEPT if run.read(stage)[0] is not None]
+    there = [stage.file for stage in KEPT if run.read(stage).found is not None]
     for file in (Path(CONFIG_FILE), *there):
         record = (run.directory / file).read_bytes()
         write_bytes(out / file, msgspec.json.format(record, indent=ON_ONE_LINE))

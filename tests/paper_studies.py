@@ -76,7 +76,6 @@ def _risk(model: Transformer) -> RiskFinding:
         seed=0,
         width=1.0,
         budget=20_000,
-        on_round=lambda _: None,
     )
 
 

@@ -189,4 +189,4 @@ def reproduce(name: str) -> str:
 
 def study_of(name: str, run: Run) -> Study:
     """A run as measures see it."""
-    return Study(name, run.shelf(), run.metrics, run.read(EXAM)[0])
+    return Study(name, run.shelf(), run.metrics, run.read(EXAM).found)

@@ -15,6 +15,7 @@ from carryscope.model.files import load_model, save_weights
 from carryscope.run import Run
 from carryscope.task.columns import Columns
 from carryscope.training.config import part_of
+from carryscope.training.data import held_out_questions
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
@@ -25,6 +26,7 @@ from paper.exam import (
     exam,
     sit,
 )
+from paper.mlp import study as study_module
 from paper.mlp.figures import abilities, relearning
 from paper.mlp.finding import (
     BASE,
@@ -38,11 +40,24 @@ from paper.mlp.finding import (
     Subject,
     overall,
 )
-from paper.mlp.study import QUESTIONS, base_subject, mlp_study, variant_subject
+from paper.mlp.study import base_subject, mlp_study, variant_subject
 from paper.mlp.table import study_page
 from paper.mlp.variants import VARIANTS, train_variant
 
 SMALL = {"steps": 6, "d_model": 8, "batch": 32}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_questions_of_each_kind():
+    """What the models can do is not the point of most tests here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study_module, "QUESTIONS", 60)
+        patch.setattr(study_module, "UNIFORM_QUESTIONS", 60)
+        patch.setattr("carryscope.training.summary.UNIFORM_QUESTIONS", 50)
+        patch.setattr("carryscope.training.data.HELD_OUT_BATCHES", 2)
+        held_out_questions.cache_clear()
+        yield
+    held_out_questions.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +158,7 @@ def test_the_model_without_an_mlp_has_none_and_gets_the_same_questions(studied):
     assert not any(".mlp." in name for name in weights(directory / NO_MLP))
     counts = [[cell.right.of for cell in subject.right] for subject in study.subjects]
     assert all(count == counts[0] for count in counts)
-    assert study.questions == len(exam(2, QUESTIONS).questions)
+    assert study.questions == len(exam(2, study_module.QUESTIONS).questions)
 
 
 def stop_after(steps):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from carryscope.verification.risk_finding import CaseRisk
 from report.page.shelves import HOSTILE, Seen, made_hostile, replaced
 
 import carryscope

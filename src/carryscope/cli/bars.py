@@ -34,11 +34,11 @@ class Bars:
         signal.signal(number, signal.default_int_handler)
 
     @contextlib.contextmanager
-    def __call__(self, name: str, total: float | None = None, unit: str = "") -> Iterator[Advance]:
+    def __call__(self, name: str, total: int | float | None = None, unit: str = "") -> Iterator[Advance]:
         """One piece of work."""
         shown = (_Bar if log.is_terminal else _Lines)(name.replace("_", " "), total, unit)
 
-        def advance(amount: float = 1, note: str = "") -> None:
+        def advance(amount: int | float = 1, note: str = "") -> None:
             shown.advance(amount, note)
             if self._stop:
                 raise Stopped("Stopped. What was finished is kept.")
@@ -63,7 +63,7 @@ def bars() -> Iterator[Progress]:
 class _Bar:
     """A bar: name, how much is done, a note, and the time that is left."""
 
-    def __init__(self, name: str, total: float | None, unit: str) -> None:
+    def __init__(self, name: str, total: int | float | None, unit: str) -> None:
         self._unit = unit
         columns = (
             TextColumn("{task.description:<12}"),
@@ -83,7 +83,7 @@ class _Bar:
             self._bar.update(self._task, total=done, completed=done)
         self._bar.stop()
 
-    def advance(self, amount: float, note: str) -> None:
+    def advance(self, amount: int | float, note: str) -> None:
         task = self._bar.tasks[0]
         self._bar.advance(self._task, amount)
         if task.total is not None and task.completed > task.total:
@@ -97,7 +97,7 @@ class _Bar:
 class _Lines:
     """Log lines: one when the work begins, one now and then, one at the end."""
 
-    def __init__(self, name: str, total: float | None, unit: str) -> None:
+    def __init__(self, name: str, total: int | float | None, unit: str) -> None:
         self._name, self._total, self._unit = name, total, unit
         self._done, self._note = 0.0, ""
         self._began = self._logged = time.monotonic()
@@ -110,7 +110,7 @@ class _Lines:
         if failed is None and self._note:
             self._print(f"{self._name}: {self._note}")
 
-    def advance(self, amount: float, note: str) -> None:
+    def advance(self, amount: int | float, note: str) -> None:
         self._done += amount
         self._note = note or self._note
         now = time.monotonic()
@@ -129,7 +129,7 @@ class _Lines:
         log.print(line, markup=False, soft_wrap=True)
 
 
-def _so_far(done: float, total: float | None, unit: str) -> str:
+def _so_far(done: float, total: int | float | None, unit: str) -> str:
     """How much is done: a count of things, or a share."""
     if not unit:
         return f"{done / total:.0%}" if total else ""

@@ -5,13 +5,14 @@ In: a `Sweep`. Out: the two files, made of the parts of the report.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
 from carryscope.core.evidence import Share
 from carryscope.core.storage import write_bytes
 from carryscope.core.words import between, percent, with_interval
-from carryscope.report.markdown import table
+from carryscope.report.markdown import as_text, markdown
 from carryscope.report.page import page_of
 from carryscope.report.parts import (
     Facts,
@@ -36,7 +37,7 @@ PAGE_FILE, TABLES_FILE = Path("sweep.html"), Path("sweep.md")
 
 THRESHOLDS = (
     f"A seed agrees with an algorithm if both give the same answer to {PREDICTS_ANSWERS:.0%} of "
-    f"all questions. An algorithm predicts the errors if, where it or the model is wrong, both give "
+    "all questions. An algorithm predicts the errors if, where it or the model is wrong, both give "
     f"the same answer in {PREDICTS_ERRORS:.0%} of cases. It agrees best if it matches more answers "
     "than the runner-up. It is compared with exact addition, with shorter and longer look-aheads, "
     "and with what the dissection found. A double staircase is present if two heads or more step "
@@ -79,11 +80,11 @@ def sweep_page(found: Sweep) -> str:
 
 def sweep_tables(found: Sweep) -> str:
     """The summary and the tables, in Markdown."""
-    shown = [_held(found), _spreads(found), _seeds(found), _failed(found)]
-    tables = [table(part.head, part.rows) for part in shown]
-    made = f"`{_command(found)}`{_changes(found)}, {_version(found)}"
-    parts = [f"# {headline(found)}", found.statement, *filter(None, tables), THRESHOLDS, RANGES]
-    return "\n\n".join([*parts, f"Made with {made}."]) + "\n"
+    made = f"Made with `{_command(found)}`{_changes(found)}, {_version(found)}."
+    tables = [_held(found), _spreads(found), _seeds(found), _failed(found)]
+    notes = [Text(text) for text in (THRESHOLDS, RANGES, made)]
+    parts: list[Part] = [Text(found.statement), *(part for part in tables if part.rows), *notes]
+    return f"# {as_text(headline(found))}\n\n{markdown(parts)}\n"
 
 
 def headline(found: Sweep) -> str:
@@ -103,7 +104,7 @@ def sections(found: Sweep) -> list[Section]:
             "failures": ("Where they fail", figures.failures),
         }
         made += [
-            Section(name, title, title, [Picture(name, {"": draw(found)})])
+            Section(name, title, title, [Picture(name, {"": partial(draw, found)})])
             for name, (title, draw) in pictures.items()
         ]
         made.append(Section("seeds", "Seed by seed", "Seeds", [_seeds(found)]))
