@@ -6,7 +6,7 @@ PEER := .venv-tl
 # In the environment, so that it also reaches the environment in which pip builds the package.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: study test test-slow lint bench shipped-model notebooks screenshots clean help
+.PHONY: study test test-slow lint bench reproduce shipped-model notebooks screenshots clean help
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,6 +27,9 @@ lint: .venv/installed-dev  ## Check style and types
 
 bench: .venv/installed $(PEER)/installed  ## Measure speed, side by side with TransformerLens
 	$(BIN)/python -m benchmarks --peer $(PEER)/bin/python --out docs/speed.md
+
+reproduce: .venv/installed  ## Train the paper's models and judge its claims (hours; resumes)
+	$(BIN)/python -m paper
 
 shipped-model: .venv/installed  ## Make the model that comes with the package, anew
 	rm -rf src/carryscope/shipped/fast-5
