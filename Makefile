@@ -6,12 +6,12 @@ PEER := .venv-tl
 # In the environment, so that it also reaches the environment in which pip builds the package.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: study test test-slow lint bench reproduce shipped-model notebooks screenshots clean help
+.PHONY: study test test-slow lint reproduce bench shipped-model notebooks screenshots clean help
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-study: .venv/installed  ## Train a 5-digit adder and look at what it learnt
+study: .venv/installed  ## Train a 5-digit adder and see what it learned
 	$(BIN)/carryscope study
 
 test: .venv/installed-dev  ## Run the tests
@@ -25,13 +25,13 @@ lint: .venv/installed-dev  ## Check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+reproduce: .venv/installed  ## Reproduce the paper: its models, its claims; takes hours
+	$(BIN)/python -m paper
+
 bench: .venv/installed $(PEER)/installed  ## Measure speed, side by side with TransformerLens
 	$(BIN)/python -m benchmarks --peer $(PEER)/bin/python --out docs/speed.md
 
-reproduce: .venv/installed  ## Train the paper's models and judge its claims (hours; resumes)
-	$(BIN)/python -m paper
-
-shipped-model: .venv/installed  ## Make the model that comes with the package, anew
+shipped-model: .venv/installed  ## Make the model that comes with the package again
 	rm -rf src/carryscope/shipped/fast-5
 	$(BIN)/carryscope train --preset fast-5 --out src/carryscope/shipped/fast-5
 	$(BIN)/carryscope dissect src/carryscope/shipped/fast-5

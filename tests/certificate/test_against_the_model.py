@@ -8,25 +8,33 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from carryscope.certificate.certify import Search, draw
-from carryscope.certificate.exploring import RIGHT, WRONG
+from carryscope.certificate.boxes import Row
+from carryscope.certificate.certify import ProofSearch
+from carryscope.certificate.checking import check_what_is_said, claims_of, verify
+from carryscope.certificate.exploring import Piece, explore
+from carryscope.certificate.features import Features
 from carryscope.certificate.finding import Certificate
-from carryscope.certificate.workers import Task, Worker
+from carryscope.certificate.proof import RIGHT, WRONG, RowProof
+from carryscope.certificate.row_tables import grow_space
+from carryscope.certificate.spot_checks import draw
+from carryscope.certificate.subject import ProofSubject
 from carryscope.core.storage import read_json
 from carryscope.model.prediction import predict
-from carryscope.stages import Run
+from carryscope.model.transformer import Transformer
 from carryscope.task.operation import State
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import with_states
 
-KEPT = Path(__file__).parents[3] / "certificates" / "fast-5.json"
+KEPT = Path(__file__).parents[2] / "certificates" / "fast-5.json"
 
 
-def contradictions(search: Search, questions: Questions) -> tuple[int, int]:
+def contradictions(
+    model: Transformer, proofs: dict[int, RowProof], questions: Questions
+) -> tuple[int, int]:
     """How often the model does otherwise than is proved, and how often something is proved."""
-    right = predict(search.model, questions, free_running=False).right
+    right = predict(model, questions, free_running=False).right
     found = decided = 0
-    for row, proof in enumerate(search.proofs):
+    for row, proof in proofs.items():
         verdict = proof.about(questions)
         found += int(((verdict == RIGHT) & ~right[:, row]).sum())
         found += int(((verdict == WRONG) & right[:, row]).sum())
@@ -46,9 +54,11 @@ def cascades(count: int, generator: np.random.Generator) -> Questions:
     return with_states(generator, generator.choice(len(State), size=(count, 5), p=chances))
 
 
-def from_boxes(search: Search, count: int, generator: np.random.Generator) -> Questions:
+def from_boxes(
+    proofs: dict[int, RowProof], count: int, generator: np.random.Generator
+) -> Questions:
     """Questions from decided boxes of every row, boxes drawn alike whatever they hold."""
-    decided = [(p, p.leaves(verdict)) for p in search.proofs for verdict in (RIGHT, WRONG)]
+    decided = [(p, p.leaves(verdict)) for p in proofs.values() for verdict in (RIGHT, WRONG)]
     decided = [(proof, boxes) for proof, boxes in decided if len(boxes)]
     each, drawn = -(-count // len(decided)), []
     for proof, boxes in decided:
@@ -57,24 +67,27 @@ def from_boxes(search: Search, count: int, generator: np.random.Generator) -> Qu
     return Questions.joined(drawn)
 
 
-@pytest.fixture(scope="module")
-def shipped() -> Search:
-    """The certificate that is kept, with all its boxes."""
-    return Search(Run().model(), read_json(KEPT, Certificate))
-
-
-def test_the_model_does_what_is_proved_of_a_row() -> None:
+def test_the_model_does_what_is_proved_of_a_row(
+    shipped: Transformer, shipped_features: tuple[Features, Features]
+) -> None:
     """A2 with the query 3: a few thousand boxes, some of them decided."""
-    work, row, query = Search(Run().model()), 3, 3
-    proof = work.proofs[row]
+    row, query = 3, 3
+    space = grow_space(shipped_features[0], Row(shipped.config.layout, row))
+    subject, proof = ProofSubject(*shipped_features, [space]), RowProof.settled(space)
     at = proof.open_boxes()
-    at = at[proof.space.queries(proof.space.digits(proof.boxes[at])) == query]
-    task = Task(row, query, proof.boxes[at], proof.beaten[at], small=1e-6, most=2000)
-    proof.graft(at, Worker(work.subject).do(task))
+    at = at[space.queries(space.digits(proof.boxes[at])) == query]
+    piece = Piece(0, query, at, proof.boxes[at], proof.beaten[at], small=1e-6, most=2000)
+    proof.graft(at, explore(subject, piece))
     boxes = proof.leaves(RIGHT)
     assert len(boxes) > 50
-    questions = draw(proof.space, boxes, 1500, np.random.default_rng(0))
-    assert contradictions(work, questions) == (0, 1500)
+    questions = draw(space, boxes, 1500, np.random.default_rng(0))
+    assert contradictions(shipped, {row: proof}, questions) == (0, 1500)
+
+
+@pytest.fixture(scope="module")
+def kept(shipped: Transformer) -> dict[int, RowProof]:
+    """The certificate that is kept, with all its boxes."""
+    return dict(enumerate(ProofSearch(shipped, read_json(KEPT, Certificate)).proofs))
 
 
 PARTS = 10
@@ -82,12 +95,30 @@ PARTS = 10
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
-def test_a_million_questions_contradict_nothing(shipped: Search, part: int) -> None:
+def test_a_million_questions_contradict_nothing(
+    shipped: Transformer, kept: dict[int, RowProof], part: int
+) -> None:
     generator, asked = np.random.default_rng(1000 + part), 0
-    for draws in (uniform, cascades, partial(from_boxes, shipped)):
+    for draws in (uniform, cascades, partial(from_boxes, kept)):
         questions = draws(34_000, generator)
-        found, decided = contradictions(shipped, questions)
+        found, decided = contradictions(shipped, kept, questions)
         assert not found
         assert decided > len(questions)
         asked += len(questions)
     assert PARTS * asked >= 1_000_000
+
+
+@pytest.mark.slow
+def test_the_kept_certificate_says_what_its_log_says_and_a_sample_of_its_claims_holds(
+    shipped: Transformer,
+) -> None:
+    """All claims take most of an hour: `carryscope certify --check`."""
+    certificate = read_json(KEPT, Certificate)
+    search = ProofSearch(shipped, certificate)
+    check_what_is_said(search, certificate)
+    generator = np.random.default_rng(0)
+    for row in range(len(search.proofs)):
+        claims = list(claims_of(search, row))
+        some = claims[generator.integers(len(claims))]
+        at = np.sort(generator.permutation(len(some.boxes))[:256])
+        assert verify(search.subject, some[at]) >= len(at)

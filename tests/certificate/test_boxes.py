@@ -7,9 +7,8 @@ import pytest
 from box_spaces import questions_of, space_of
 
 from carryscope.certificate.boxes import UNKNOWN, Row, RowSpace
-from carryscope.certificate.exploring import OPEN
 from carryscope.certificate.finding import families
-from carryscope.certificate.proof import RowProof, count_questions
+from carryscope.certificate.proof import OPEN, RowProof, count_questions
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Questions
 from carryscope.task.tokens import Format, FormatName

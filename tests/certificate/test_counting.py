@@ -8,8 +8,7 @@ from box_spaces import questions_of, space_of
 
 from carryscope.certificate import counting
 from carryscope.certificate.counting import count_whole_questions, overlap
-from carryscope.certificate.exploring import OPEN, RIGHT, STUCK, WRONG
-from carryscope.certificate.proof import RowProof
+from carryscope.certificate.proof import OPEN, RIGHT, STUCK, WRONG, RowProof
 
 
 def random_proof(index: int, seed: int) -> RowProof:

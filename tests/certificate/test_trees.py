@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from carryscope.certificate.trees import LEVELS, SUMS, ColumnTree, grow_tree
+from carryscope.certificate.trees import LEVELS, RAW, ColumnTree, grow_tree
 from carryscope.core.errors import CallError
 
 
@@ -28,19 +28,19 @@ def test_a_tree_goes_down_to_every_single_pair(levels: str) -> None:
 
 def test_the_first_level_is_by_state_and_for_the_query_by_the_last_digit_of_the_sum() -> None:
     own, query = some_tree("own"), some_tree("query")
-    states = [set(SUMS[own.members[child]].tolist()) for child in own.children[0]]
+    states = [set(RAW[own.members[child]].tolist()) for child in own.children[0]]
     assert states == [set(range(9)), {9}, set(range(10, 19))]
-    residues = [set((SUMS[query.members[child]] % 10).tolist()) for child in query.children[0]]
+    residues = [set((RAW[query.members[child]] % 10).tolist()) for child in query.children[0]]
     assert residues == [{digit} for digit in range(10)]
 
 
 def test_an_outlier_is_cut_off_first() -> None:
     place = np.zeros(100)
     place[37] = 50.0
-    place[SUMS <= 8] += np.linspace(0, 1, 45)
+    place[RAW <= 8] += np.linspace(0, 1, 45)
     kill = grow_tree(np.outer(place, place), LEVELS["other"]).children[0][0]
     tree = grow_tree(np.outer(place, place), LEVELS["other"])
-    assert SUMS[37] == 10
+    assert RAW[37] == 10
     generate = tree.children[0][2]
     parts = [set(np.flatnonzero(tree.members[child])) for child in tree.children[generate]]
     assert {37} in parts
@@ -53,7 +53,7 @@ def test_a_tree_with_an_overlap_or_a_gap_is_refused() -> None:
     stop[tree.children[0][0]] -= 1
     with pytest.raises(CallError, match="without gap or overlap"):
         ColumnTree(tree.order, tree.start, stop)
-    with pytest.raises(CallError, match="all hundred"):
+    with pytest.raises(CallError, match="all 100"):
         ColumnTree(np.zeros(100, dtype=int), tree.start, tree.stop)
 
 

@@ -114,11 +114,11 @@ def test_a_model_that_never_fails_gets_an_upper_bound_and_never_zero():
 
 
 def test_long_questions_meet_their_rare_cascades():
-    found = risk_of(algorithm_judge(partial(look_ahead_sum, reach=3)), digits=10, budget=40_000)
+    found = risk_of(algorithm_judge(partial(look_ahead_sum, reach=3)), digits=10, budget=20_000)
     assert found.teacher_forced.low > 0
     assert any("carrying 6" in stratum.name for stratum in found.strata if stratum.failed.count)
     deep = [case for case in found.cases if case.depth == 10]
-    assert [case.wrong.high for case in deep] == [1.0], "what was not met may fail always"
+    assert [case.wrong.high for case in deep] == [1.0], "a case that was not tested may always fail"
 
 
 def test_the_simplest_failing_question_keeps_its_pattern_and_has_fewest_digits():

@@ -79,8 +79,8 @@ def check_certificate(
     claims = 0
     with progress("check", 1.0) as advance:
         advance(0, "counting questions")
-        _check_what_is_said(search, certificate)
-        pieces = [piece for row in range(len(search.proofs)) for piece in _claims(search, row)]
+        check_what_is_said(search, certificate)
+        pieces = [piece for row in range(len(search.proofs)) for piece in claims_of(search, row)]
         total, done = sum(len(piece.boxes) for piece in pieces), 0
         with search.subject.workers(workers, cluster) as crew:
             for found in crew.in_order(verify, pieces):
@@ -91,7 +91,7 @@ def check_certificate(
     return Checked(claims, sum(len(proof) for proof in search.proofs))
 
 
-def _check_what_is_said(search: ProofSearch, certificate: Certificate) -> None:
+def check_what_is_said(search: ProofSearch, certificate: Certificate) -> None:
     """All that a certificate says must be what its log says."""
     for proof in search.proofs:
         if proof.count(RIGHT, WRONG, OPEN, STUCK) != PAIRS**proof.space.columns:
@@ -102,7 +102,7 @@ def _check_what_is_said(search: ProofSearch, certificate: Certificate) -> None:
             raise WorkError(f"The field {field} of the certificate is not what its log says.")
 
 
-def _claims(search: ProofSearch, row: int) -> Iterator[ClaimedBoxes]:
+def claims_of(search: ProofSearch, row: int) -> Iterator[ClaimedBoxes]:
     """All claims of a row, some boxes at a time."""
     proof = search.proofs[row]
     space, claimed = proof.space, _fresh(proof)

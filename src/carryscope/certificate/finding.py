@@ -126,7 +126,8 @@ def digit_proof(proof: RowProof) -> DigitProof:
 
 def families(proof: RowProof, *verdicts: int) -> list[Family]:
     """The leaves with these verdicts by the states of their columns, largest family first."""
-    boxes, space = proof.leaves(*verdicts), proof.space
+    leaves, space = proof.order, proof.space
+    boxes = proof.boxes[leaves[np.isin(proof.verdict[leaves], verdicts)]]
     if not len(boxes):
         return []
     kinds, member, times = np.unique(_kinds(space, boxes), return_inverse=True, return_counts=True)

@@ -193,9 +193,14 @@ class RowProof:
         first = np.repeat(self._first_child[parents] - np.cumsum(counts) + counts, counts)
         return np.repeat(parents, counts), first + np.arange(len(first))
 
+    @property
+    def order(self) -> Int[Array, " box"]:
+        """The numbers of all boxes, level by level: the same however the proof has grown."""
+        return np.concatenate(list(self.levels()))
+
     def log(self) -> RowLog:
         """The proof as text."""
-        order = np.concatenate(list(self.levels()))
+        order = self.order
         trees = [
             TreeLog(t.order.tolist(), t.start.tolist(), t.stop.tolist()) for t in self.space.trees
         ]

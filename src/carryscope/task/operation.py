@@ -133,10 +133,6 @@ class Operation:
         """
         return {state: np.unique(self.raw[self.state == state]) for state in State}
 
-    def pairs_with(self, raw: int) -> Int[Array, "pair 2"]:
-        """The digit pairs with a raw value, by their first digit."""
-        return np.argwhere(self.raw == raw).astype(np.int8)
-
     @cached_property
     def passing_second(self) -> Int[Array, " first"]:
         """For each first digit, the second one with which the column propagates."""

@@ -155,7 +155,8 @@ def _by_reach(name: str, about: str, reach: Sequence[int], by_token: Sequence[bo
 
     def shown(columns: Columns) -> Array:
         own = np.pad(columns.state == State.PROPAGATE, ((0, 0), (0, 1)))
-        return columns.carry_in & own & reading
+        carried: Array = columns.carry_in & own & reading
+        return carried
 
     def answer(columns: Columns) -> Array:
         seen = columns.carry_in & (columns.look_ahead < reaches)

@@ -6,7 +6,6 @@ A judge is a function. So the estimators can be tested on predictors whose failu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -53,33 +52,27 @@ def judge_of(model: Transformer) -> Judge:
     return judge
 
 
-@dataclass(eq=False)
 class Tally:
     """How many questions were tested and what went wrong, by stratum. It fills round by round."""
 
-    partition: Partition
-    asked: Int[Array, " stratum"]
-    failed: Int[Array, " stratum"]
-    forced: Int[Array, "stratum answer"]
-    """Wrong answer tokens, teacher-forced."""
-    free: Int[Array, "stratum answer"]
-    """Wrong answer tokens, free-running."""
-    case_asked: Int[Array, "stratum digit depth carrying"]
-    """Answer digits by look-ahead depth, quiet and carrying."""
-    case_wrong: Int[Array, "stratum digit depth carrying"]
-    """Those that were wrong, teacher-forced."""
-    failing: dict[int, Questions] = field(default_factory=dict)
-    pilot: int = 0
-    """Questions that only showed where failures are."""
-    exhaustive: bool = False
-    """Whether every question there is was tested."""
-
-    @classmethod
-    def empty(cls, partition: Partition, answers: int) -> Tally:
+    def __init__(self, partition: Partition, answers: int) -> None:
         strata, digits = len(partition), partition.digits + 1
-        by_answer, by_case = (strata, answers), (strata, digits, digits, 2)
-        shapes = [(strata,), (strata,), by_answer, by_answer, by_case, by_case]
-        return cls(partition, *(np.zeros(shape, dtype=np.int64) for shape in shapes))
+        self.partition = partition
+        self.asked: Int[Array, " stratum"] = np.zeros(strata, dtype=np.int64)
+        self.failed = np.zeros_like(self.asked)
+        self.forced: Int[Array, "stratum answer"] = np.zeros((strata, answers), dtype=np.int64)
+        """Wrong answer tokens, teacher-forced; `free` are those free-running."""
+        self.free = np.zeros_like(self.forced)
+        self.case_asked: Int[Array, "stratum digit depth carrying"]
+        """Answer digits by look-ahead; `case_wrong` are the wrong ones, teacher-forced."""
+        self.case_asked = np.zeros((strata, digits, digits, 2), dtype=np.int64)
+        self.case_wrong = np.zeros_like(self.case_asked)
+        self.failing: dict[int, Questions] = {}
+        """Failing questions of each stratum."""
+        self.pilot = 0
+        """Questions that only showed where failures are."""
+        self.exhaustive = False
+        """Whether every question there is was tested."""
 
     @property
     def evaluated(self) -> int:

@@ -1,4 +1,4 @@
-"""The verdict on the risk of a model in words, put together from the numbers."""
+"""The verdict on the risk of a model in words, generated from the numbers."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def ask_everything(
     judge: Judge, partition: Partition, answers: int, advance: Advance = unheard
 ) -> Tally:
     """The tally of all 10^(2n) questions. Half of them are no sample, so `Stopped` passes."""
-    tally = Tally.empty(partition, answers)
+    tally = Tally(partition, answers)
     tally.exhaustive = True
     digits, total = partition.digits, PAIRS**partition.digits
     numbers = np.arange(BASE**digits)
@@ -82,7 +82,7 @@ def hold_trial(
             f"budget must be at least {least:,} for {len(partition)} strata. Got {budget:,}."
         )
     pilot = _pilot(judge, partition, answers, generator, budget)
-    tally = Tally.empty(partition, answers)
+    tally = Tally(partition, answers)
     tally.pilot, tally.failing = pilot.evaluated, pilot.failing
     shares, reported = _shares(pilot), 0
     size, enough = min(PILOT, budget - tally.evaluated), False
@@ -118,7 +118,7 @@ def _pilot(
     budget: int,
 ) -> Tally:
     """One round by probability, then one by what the first found."""
-    tally = Tally.empty(partition, answers)
+    tally = Tally(partition, answers)
     shared = min(PILOT, budget // 4)
     floor = min(FLOOR, budget // (4 * len(partition)))
     by_chance = np.floor(partition.weights * (shared - floor * len(partition)))
