@@ -118,6 +118,20 @@ def write_results(directory: Path, out: Path, *, quick: bool) -> ClaimsResult:
     return result
 
 
+def rewrite(results: Results) -> ClaimsResult:
+    """Judge the claims again from the records, and write all pages again. No runs are needed."""
+    out, known = results.directory, results.claims
+    for name, sweep in results.sweeps.items():
+        write_json(out / name / SWEEP_FILE, resummarised(sweep))
+    if results.mlp_study is not None:
+        write_json(out / MLP_RECORD, retold(results.mlp_study))
+    again = claims_result(results.judged_again(), machine=known.machine, quick=known.quick)
+    result = msgspec.structs.replace(again, package_version=known.package_version)
+    write_json(out / CLAIMS_RESULT, result)
+    write_pages(results)
+    return result
+
+
 def write_pages(results: Results) -> None:
     """Write all pages and figures from the records of a reproduction."""
     out, claims = results.directory, results.claims

@@ -14,6 +14,7 @@ from carryscope.core.storage import read_json, write_json
 from carryscope.run import Run
 from carryscope.sweeps.finding import SWEEP_FILE, Sweep, summarised
 from carryscope.sweeps.seeds import seed_finding
+from paper.__main__ import run as command
 from paper.claims.claims import load_claims
 from paper.claims.figures import SHOWN, figures_markdown
 from paper.claims.page import CLAIMS_PAGE, claims_markdown
@@ -78,6 +79,15 @@ def test_the_claims_in_the_repo_follow_from_the_findings_in_the_repo():
     found = Results(ROOT / "paper" / "results")
     assert found.judged_again() == found.claims.claims
     assert (found.directory / CLAIMS_PAGE).read_text() == claims_markdown(found.claims)
+
+
+def test_pages_are_written_again_from_records_alone(results, tmp_path, capsys):
+    shutil.copytree(results, tmp_path / "copy")
+    page = tmp_path / "copy" / "claims.md"
+    page.unlink()
+    assert command(["--pages", "--out", str(tmp_path / "copy")]) == 0
+    assert page.read_text() == (results / "claims.md").read_text()
+    assert capsys.readouterr().out.endswith(f"{page}\n")
 
 
 def test_results_that_are_not_there_are_one_line(results, tmp_path):
