@@ -26,7 +26,7 @@ def main() -> None:
     run = carryscope.load()
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         file = Path(folder) / "explorer.html"
-        file.write_text(explorer_page(run.model(), run.directory.name, run.dissection()))
+        explorer_page(run.model(), run.directory.name, run.dissection()).save(file)
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         page = browser.new_page(
             viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce"

@@ -10,6 +10,7 @@ from carryscope.report.figures.drawing import (
     DASHES,
     PAGE,
     SAYS,
+    TIP,
     Record,
     data,
     loss_axis,
@@ -18,7 +19,6 @@ from carryscope.report.figures.drawing import (
     shade,
 )
 from carryscope.report.figures.figure import AnyChart, Figure
-from carryscope.report.figures.hover import TIP
 from paper.mlp.finding import MlpStudy, Subject
 
 CELL, ROW = 34.0, 20.0

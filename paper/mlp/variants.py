@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from carryscope.training.parts import Part, all_but
 
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress

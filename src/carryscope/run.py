@@ -232,7 +232,8 @@ class Run(RunDirectory):
 
     def shelf(self) -> Shelf:
         """All findings that can be used, for the report and its figures."""
-        from carryscope.report.shelf import Absent, Shelf
+        from carryscope.report.parts import Absent
+        from carryscope.report.shelf import Shelf
 
         kept = {stage.name: self.read(stage) for stage in STAGES}
         found = {name: one.found for name, one in kept.items()}
@@ -294,6 +295,11 @@ class Run(RunDirectory):
 
     def __repr__(self) -> str:
         return f"Run({str(self.directory)!r})"
+
+    def _repr_html_(self) -> str:
+        from carryscope.report.page import notebook
+
+        return notebook(self.shelf())
 
 
 def _check_seed(seed: int | None) -> None:

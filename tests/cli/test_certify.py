@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from carryscope.cli.certify import show_certificate
-from report.page.certificates import certificate
+from report.certificates import certificate
 
 from carryscope.cli.main import run
 from carryscope.core.storage import write_json

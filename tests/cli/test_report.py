@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from carryscope.cli.main import run
-from carryscope.report.catalogue import FIGURES
+from carryscope.report.figures.catalogue import FIGURES
 from carryscope.stages import SHIPPED
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from report.page.certificates import certificate
+from report.certificates import certificate
 
 from carryscope.certificate.finding import CERTIFICATE_FILE
 from carryscope.cli import study

@@ -1,5 +1,6 @@
 """Figures are drawn from findings, say what they show, and need neither browser nor network."""
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -17,20 +18,17 @@ from carryscope.core.errors import CallError
 from carryscope.core.evidence import Share
 from carryscope.dissection.dissect import dissect
 from carryscope.dissection.findings import Dissection
-from carryscope.model.config import ModelConfig
+from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.model.transformer import Transformer, initialise
-from carryscope.report.dissection_figures import (
-    FIGURES,
-    figure,
-    framework_graph,
-    learning_curves,
-    node_map,
-    one_pattern,
-    staircase,
-)
-from carryscope.report.figure import Figure
-from carryscope.report.training_figures import task_curves
+from carryscope.report.figures.catalogue import figure
+from carryscope.report.figures.figure import Figure
+from carryscope.report.figures.framework import framework_graph
+from carryscope.report.figures.maps import one_pattern, staircase
+from carryscope.report.figures.nodes import node_map
+from carryscope.report.figures.training import task_curves
+from carryscope.report.shelf import Shelf
 from carryscope.task.tokens import Format
+from carryscope.training.config import RunConfig
 
 HOSTILE = """</text><script>alert("1")</script>&'|"""
 
@@ -51,6 +49,14 @@ def two_layers() -> Dissection:
     return untrained(
         ("attention", "rows", "heads", "nodes"), digits=2, layers=2, d_model=24, heads=3
     )
+
+
+def drawn_from(name: str, dissection: Dissection) -> Figure:
+    """A figure by its name, of a run that has nothing but a dissection."""
+    config = RunConfig(format_version=FORMAT_VERSION, model=dissection.model)
+    story = dissection.story
+    shelf = Shelf(name="", where="RUN", config=config, weights_sha256="", story=story)
+    return figure(name, dataclasses.replace(shelf, dissection=dissection))
 
 
 def texts(drawn: str) -> list[str]:
@@ -86,9 +92,9 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", LABELS)
 def test_every_figure_of_the_shipped_model_shows_its_labels_and_describes_itself(name, shipped):
-    drawn = figure(name, shipped)
+    drawn = drawn_from(name, shipped)
     svg = drawn.svg()
     assert set(LABELS[name]) <= set(texts(svg))
     assert drawn.title in texts(svg)
@@ -101,7 +107,7 @@ def test_every_figure_of_the_shipped_model_shows_its_labels_and_describes_itself
 
 @pytest.mark.parametrize("name", ["circuit", "staircase", "rows", "edges", "heads", "nodes-impact"])
 def test_figures_that_show_layers_can_be_drawn_for_two(name, two_layers):
-    written = texts(figure(name, two_layers).svg())
+    written = texts(drawn_from(name, two_layers).svg())
     assert "NaN" not in written
     assert "undefined" not in written
     if name in ("staircase", "heads"):
@@ -164,7 +170,7 @@ def test_the_framework_graph_marks_the_chain_of_nines_and_nothing_else():
 
 
 def test_learning_curves_are_logarithmic_or_linear_and_nothing_else(shipped):
-    figures = learning_curves(shipped), learning_curves(shipped, "linear")
+    figures = task_curves(shipped.story), task_curves(shipped.story, "linear")
     logarithmic, linear = (str(figure.chart.concat[0].to_dict()) for figure in figures)
     assert "'type': 'log'" in logarithmic
     assert "'type': 'log'" not in linear
@@ -194,7 +200,7 @@ def test_hostile_names_are_text_and_nothing_but_text(name, shipped):
         first_digits=replaced(shipped.first_digits, effects=effects, statement=HOSTILE),
         rows=replaced(shipped.rows, remark=HOSTILE),
     )
-    svg = figure(name, hostile).svg()
+    svg = drawn_from(name, hostile).svg()
     assert "<script" not in svg
     assert "alert(" in svg
     ET.fromstring(svg)
@@ -220,23 +226,22 @@ def test_hostile_tokens_of_a_pattern_are_text_too():
         ("nodes-purpose", "subtasks"),
         ("keys", "mlp"),
         ("carries", "first_digits"),
-        ("learning", "story"),
     ],
 )
-def test_a_missing_part_is_told_with_the_command_that_makes_it(name, part, shipped):
+def test_the_error_about_a_missing_part_has_the_command_that_makes_it(name, part, shipped):
     with pytest.raises(CallError, match=f"Run: carryscope dissect RUN --only {part}"):
-        figure(name, replaced(shipped, **{part: None}))
+        drawn_from(name, replaced(shipped, **{part: None}))
 
 
-def test_an_attention_only_model_is_told_to_have_no_mlp(shipped):
+def test_a_figure_of_the_mlp_is_refused_for_an_attention_only_model(shipped):
     bare = replaced(shipped, mlp=None, model=ModelConfig(d_mlp=0))
     with pytest.raises(CallError, match="the model has none"):
-        figure("keys", bare)
+        drawn_from("keys", bare)
 
 
-def test_an_unknown_figure_is_told_which_there_are(shipped):
-    with pytest.raises(CallError, match="The figures are circuit, .*framework. Got 'stairs'"):
-        figure("stairs", shipped)
+def test_an_unknown_figure_is_answered_with_the_names_there_are(shipped):
+    with pytest.raises(CallError, match="The figures are circuit, .*certificate. Got 'stairs'"):
+        drawn_from("stairs", shipped)
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import io
 import altair as alt
 import pytest
 
-from carryscope.report.drawing import SAYS, data
-from carryscope.report.figure import Figure
-from carryscope.report.hover import TIP, as_csv
+from carryscope.report.figures.drawing import SAYS, TIP, data
+from carryscope.report.figures.figure import Figure
+from carryscope.report.parts import as_csv
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from report.page.shelves import HOSTILE, Seen, made_hostile, replaced
+from report.shelves import HOSTILE, Seen, made_hostile, replaced
 
 import carryscope
 from carryscope.sweeps.finding import SeedFailure, Spread, Sweep, summarised

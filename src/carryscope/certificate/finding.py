@@ -17,6 +17,7 @@ from jaxtyping import Int
 from carryscope.certificate.boxes import RowSpace, questions_of_pairs
 from carryscope.certificate.counting import Counts
 from carryscope.certificate.proof import OPEN, STUCK, WRONG, RowLog, RowProof
+from carryscope.core.evidence import Finding
 from carryscope.core.words import counted_share, listed
 from carryscope.model.config import ModelConfig
 from carryscope.task.operation import ADD, PAIRS, Array, State
@@ -60,7 +61,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """One of them."""
 
 
-class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+class Certificate(Finding, frozen=True, kw_only=True):
     """Proved bounds on a model's accuracy over every question."""
 
     package_version: str

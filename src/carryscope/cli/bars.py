@@ -34,7 +34,9 @@ class Bars:
         signal.signal(number, signal.default_int_handler)
 
     @contextlib.contextmanager
-    def __call__(self, name: str, total: int | float | None = None, unit: str = "") -> Iterator[Advance]:
+    def __call__(
+        self, name: str, total: int | float | None = None, unit: str = ""
+    ) -> Iterator[Advance]:
         """One piece of work."""
         shown = (_Bar if log.is_terminal else _Lines)(name.replace("_", " "), total, unit)
 
@@ -129,7 +131,7 @@ class _Lines:
         log.print(line, markup=False, soft_wrap=True)
 
 
-def _so_far(done: float, total: int | float | None, unit: str) -> str:
+def _so_far(done: int | float, total: int | float | None, unit: str) -> str:
     """How much is done: a count of things, or a share."""
     if not unit:
         return f"{done / total:.0%}" if total else ""

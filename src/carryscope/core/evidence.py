@@ -1,9 +1,11 @@
-"""Numbers with the count of questions behind them and a 95 % interval."""
+"""Numbers with the count of questions behind them and a 95 % interval; and findings."""
 
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Sequence
+from importlib import import_module
 from statistics import fmean, stdev
 from typing import Any
 
@@ -72,3 +74,26 @@ class Mean(msgspec.Struct, frozen=True):
         batches = [values[begin : begin + size] for begin in range(0, len(values), size)]
         whole = cls.measured([fmean(batch) for batch in batches])
         return cls(fmean(values), len(values), whole.low, whole.high)
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stage found: a record that shows itself, in a notebook as the report does."""
+
+    def __repr__(self) -> str:
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        told = [f"{name}={_SHORT.repr(value)}" for name, value in fields.items() if _plain(value)]
+        return f"{type(self).__name__}({', '.join(told)})"
+
+    def _repr_html_(self) -> str:
+        # The report is a later room: it is found by its name, when a notebook asks for it.
+        shown: str = import_module("carryscope.report.page").notebook(self)
+        return shown
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = 60
+
+
+def _plain(value: Any) -> bool:
+    """Whether a field is short enough to stand in the text of a finding."""
+    return isinstance(value, str | int | float | Share | Mean)

@@ -43,6 +43,13 @@ def percent(share: float) -> str:
     return f"{share:.{min(decimals, 6)}%}"
 
 
+def brief(share: float) -> str:
+    """A share for a narrow cell: two digits at most; only all is 100 %."""
+    if 0.995 <= share < 1:
+        return ">99%"
+    return f"{100 * share:.2g}%" if share < 0.0995 else f"{share:.0%}"
+
+
 def with_interval(rate: Interval) -> str:
     """A share and its interval, to as many digits as are known; never "0 %" from a sample."""
     if rate.low == rate.high or math.isnan(rate.estimate):
@@ -91,10 +98,17 @@ def spanned(digits: Sequence[str]) -> str:
     return f"{digits[0]} to {digits[-1]}" if falling and len(digits) > 2 else listed(digits)
 
 
-def counted(number: int, what: str) -> str:
-    """ "two nines", "1 head"."""
+def counted(number: int, what: str, plural: str = "") -> str:
+    """ "two nines", "one head", "no carry"."""
     name = NUMBERS[number] if number < len(NUMBERS) else f"{number:,}"
-    return f"{name} {what}{'' if number == 1 else 's'}"
+    return f"{name} {what if number == 1 else plural or f'{what}s'}"
+
+
+def spent(seconds: float) -> str:
+    """A time: "1 second", "42 minutes"."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} seconds" if round(seconds) > 1 else "1 second"
+    return f"{round(seconds / 60):,} minutes"
 
 
 def counted_share(part: int, of: int, *, at_most: bool = False) -> str:

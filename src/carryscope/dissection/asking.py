@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from jaxtyping import Float, Int
 
+from carryscope.core.evidence import Finding
 from carryscope.model.plain import PlainModel
 from carryscope.task.columns import Columns, Task
 from carryscope.task.operation import Array
@@ -67,7 +68,7 @@ class Digit(msgspec.Struct, frozen=True, kw_only=True):
     attention: list[Look]
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class Answer(Finding, frozen=True, kw_only=True):
     """A model's answer to one question, free-running."""
 
     question: str

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from carryscope.core.errors import CallError
+from carryscope.core.evidence import Finding
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.dissection.heads import HeadsFinding
@@ -27,7 +26,7 @@ EXPERIMENTS = ("attention", "rows", "heads", "nodes", "subtasks", "mlp", "first_
 """The parts of a dissection, in the order in which they are made."""
 
 
-class Dissection(msgspec.Struct, frozen=True, kw_only=True):
+class Dissection(Finding, frozen=True, kw_only=True):
     """What was found in a model."""
 
     package_version: str

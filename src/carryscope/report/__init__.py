@@ -1,1 +1,1 @@
-"""Findings made visible: figures that need no browser and no network."""
+"""Findings made visible: parts, and what shows them as a page, as Markdown or in a terminal."""

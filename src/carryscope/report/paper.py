@@ -1,7 +1,7 @@
 """The paper's own numbers, each with where it stands there, and for which models it holds.
 
-In: `paper_values.json`, written by hand from the paper. Out: `PaperValue`. A value is shown beside
-a measured one only where the model is of the kind that the paper measured.
+In: `paper_values.json`, written by hand from the paper. Out: `PaperValue`, or its text. A value is
+shown next to a measured one only where the model is of the kind that the paper measured.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from carryscope.core.storage import read_json
+from carryscope.core.words import percent
 from carryscope.model.config import ModelConfig
 
 VALUES_FILE = Path(__file__).with_name("paper_values.json")
@@ -53,7 +54,25 @@ def paper_values() -> dict[str, PaperValue]:
     return {value.id: value for value in read_json(VALUES_FILE, PaperValues).values}
 
 
-def paper_value(name: str, model: ModelConfig) -> PaperValue | None:
+def paper_value(name: str, model: ModelConfig | None) -> PaperValue | None:
     """A value, if the paper has it for a model of this shape."""
     value = paper_values().get(name)
-    return value if value is not None and value.fits(model) else None
+    return value if value is not None and model is not None and value.fits(model) else None
+
+
+def paper_text(name: str, model: ModelConfig | None) -> str:
+    """The paper's value with where it stands; empty if it has none."""
+    value = paper_value(name, model)
+    return f"{value.text} ({value.where})" if value else ""
+
+
+def paper_cell(name: str, model: ModelConfig | None) -> str:
+    """The paper's value alone, for a table whose caption says where it stands."""
+    value = paper_value(name, model)
+    return value.text if value else ""
+
+
+def paper_share(name: str, model: ModelConfig | None) -> str:
+    """The same for a share, in per cent as ours."""
+    value = paper_value(name, model)
+    return percent(float(value.value)) if value else ""

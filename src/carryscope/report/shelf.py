@@ -14,15 +14,16 @@ from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.story import TrainingStory
+from carryscope.report.parts import Absent
 from carryscope.training.config import RunConfig
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding
-from carryscope.verification.risk_finding import RiskFinding
+from carryscope.verification.risk import RiskFinding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shelf:
-    """The records of one run; a stage that was not run left none."""
+    """The records of one run. Each stage left a record, or stands in `absent`."""
 
     name: str
     """What the run is called. It comes from a user, so it is text and never markup."""
@@ -31,19 +32,19 @@ class Shelf:
     config: RunConfig
     weights_sha256: str
     training: TrainingSummary | None = None
-    """What the training came to; none for an imported model."""
+    """The result of the training; none for an imported model."""
     story: TrainingStory | None = None
-    """How the training went, told from its metrics, dissected or not."""
+    """How the training went, from its metrics, dissected or not."""
     dissection: Dissection | None = None
     risk: RiskFinding | None = None
     faithfulness: FaithfulnessFinding | None = None
     certificate: Certificate | None = None
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Stages whose findings are there but could not be used, and why."""
+    absent: Mapping[str, Absent] = field(default_factory=dict)
+    """Stages without a usable record, by name: what is missing, how to make it, what is wrong."""
 
     @property
     def beyond_proof(self) -> str:
-        """Why there can be no certificate of a model of this kind; nothing if there can."""
+        """Why no model of this kind can be certified; empty if it can."""
         try:
             check_supported(self.config.model)
         except CallError as error:
@@ -51,25 +52,12 @@ class Shelf:
         return ""
 
     def needed(self, stage: str) -> Any:
-        """The record of a stage, or the command that makes it."""
+        """The record of a stage; without one, an error that says how to make it."""
         record = getattr(self, stage)
         if record is not None:
             return record
-        if stage in self.refused:
-            raise CallError(self.refused[stage])
-        if stage == "certificate":
-            check_supported(self.config.model)
+        absent = self.absent.get(stage, Absent(f"the {stage} of the run"))
+        run = f" Run: {absent.command}" if absent.command else ""
         raise CallError(
-            f"This figure needs {_NEEDS[stage][0]}, which is missing. "
-            f"{_NEEDS[stage][1].format(where=self.where)}"
+            f"This needs the {stage} of the run, which is missing. {absent.why}".strip() + run
         )
-
-
-_NEEDS = {
-    "story": ("the metrics of a training", "It is drawn for a run that was trained here."),
-    "dissection": ("a dissection", "Run: carryscope dissect {where}"),
-    "risk": ("the measured risk", "Run: carryscope risk {where}"),
-    "faithfulness": ("the comparison with algorithms", "Run: carryscope faithful {where}"),
-    "certificate": ("a certificate", "Run: carryscope certify {where}"),
-}
-"""What each stage leaves, in words, and how to get it."""

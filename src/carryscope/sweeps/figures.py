@@ -14,6 +14,7 @@ from carryscope.report.figures.drawing import (
     BLUE,
     LEAST_LOSS,
     SAYS,
+    TIP,
     Record,
     data,
     loss_axis,
@@ -22,7 +23,6 @@ from carryscope.report.figures.drawing import (
     series,
 )
 from carryscope.report.figures.figure import AnyChart, Figure
-from carryscope.report.figures.hover import TIP
 from carryscope.sweeps.finding import Spread, Sweep, depth_text
 from carryscope.sweeps.properties import LOSSES, NUMBERS
 from carryscope.sweeps.seeds import DepthFailure, SeedFinding

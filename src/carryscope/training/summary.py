@@ -9,11 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import fmean
 
-import msgspec
 import numpy as np
 from jaxtyping import Float
 
-from carryscope.core.evidence import Mean, Share
+from carryscope.core.evidence import Finding, Mean, Share
 from carryscope.core.words import loss, with_interval
 from carryscope.model.prediction import answer, predict
 from carryscope.model.transformer import Transformer
@@ -42,7 +41,7 @@ FEW_DIGITS = 3
 """Up to this size, most held-out questions are also trained on: there are so few."""
 
 
-class TrainingSummary(msgspec.Struct, frozen=True, kw_only=True):
+class TrainingSummary(Finding, frozen=True, kw_only=True):
     """The finding of the training stage."""
 
     package_version: str

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from carryscope.core.errors import CallError
+from carryscope.core.evidence import Finding
 from carryscope.core.progress import Progress, silent
 from carryscope.core.words import listed, percent, with_interval
 from carryscope.dissection.attention import study_attention
@@ -41,7 +40,7 @@ PREDICTS_ERRORS = 0.9
 """It predicts the errors if, where either is wrong, both give the same answer this often."""
 
 
-class FaithfulnessFinding(msgspec.Struct, frozen=True, kw_only=True):
+class FaithfulnessFinding(Finding, frozen=True, kw_only=True):
     """A model compared with algorithms."""
 
     package_version: str

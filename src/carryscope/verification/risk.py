@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from carryscope.core.errors import CallError
-from carryscope.core.evidence import Z_95, Share
+from carryscope.core.evidence import Z_95, Finding, Share
 from carryscope.core.progress import Progress, silent
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
@@ -74,7 +74,7 @@ class NaiveTest(msgspec.Struct, frozen=True, kw_only=True):
     """Uniform questions that it needs for an interval as narrow as ours."""
 
 
-class RiskFinding(msgspec.Struct, frozen=True, kw_only=True):
+class RiskFinding(Finding, frozen=True, kw_only=True):
     """How often a model fails, and where."""
 
     package_version: str

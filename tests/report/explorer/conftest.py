@@ -19,7 +19,7 @@ def shipped_page(tmp_path_factory) -> Path:
     """The explorer of the model that comes with the package."""
     run = carryscope.load()
     path = tmp_path_factory.mktemp("shipped") / "explorer.html"
-    path.write_text(explorer_page(run.model(), "fast-5", run.dissection()))
+    explorer_page(run.model(), "fast-5", run.dissection()).save(path)
     return path
 
 
@@ -110,7 +110,7 @@ def explore_model(explore, tmp_path) -> Callable[..., OpenExplorer]:
 
     def open_model(model: Transformer, name: str = "a model", dissection=None, **options):
         path = tmp_path / "explorer.html"
-        path.write_text(explorer_page(model, name, dissection))
+        explorer_page(model, name, dissection).save(path)
         return explore(path, **options)
 
     return open_model

@@ -1,27 +1,30 @@
 """The explorer as a page of its own, or as parts that another page embeds.
 
-In: a model, the name of its run, and its findings if there are any. Out: HTML with the weights
-in it, in which the model runs. The page asks for nothing on the network, and every text that
-comes from outside (names, findings) is data to it, never markup.
+In: a model, the name of its run, and its dissection if there is one. Out: HTML with the weights
+in it, in which the model runs. The page loads nothing from the network, and every text that comes
+from outside (names, findings) is data to it, never markup.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import jinja2
 import msgspec
 
+from carryscope.core.storage import write_bytes
 from carryscope.dissection.findings import Dissection
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
-from carryscope.report.drawing import row_names
 from carryscope.report.explorer.examples import examples
 from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import pack
 from carryscope.report.policy import content_policy
+from carryscope.report.words import row_names
 from carryscope.task.operation import ADD, BASE, Operation
 from carryscope.task.tokens import POSITIVE
 
@@ -33,6 +36,9 @@ SCRIPTS = (
 
 STYLES = "base sum removed attention inspector tour".split()
 """Its style sheets; each says how one part of the page looks."""
+
+FRAME_HEIGHT = 900
+"""Height of the explorer in a notebook, in pixels."""
 
 _FILES = resources.files(__package__) / "browser"
 
@@ -65,14 +71,39 @@ def explorer_parts(model: Transformer, name: str, dissection: Dissection | None)
     return ExplorerParts(css=_joined(STYLES, "css"), html=html, script=script)
 
 
-def explorer_page(model: Transformer, name: str, dissection: Dissection | None) -> str:
-    """The explorer as one self-contained file."""
+@dataclass(frozen=True)
+class ExplorerPage:
+    """The explorer as one self-contained file; in a notebook it shows itself."""
+
+    html: str
+
+    def save(self, path: Path | str) -> int:
+        """Write the file; its size in bytes."""
+        content = self.html.encode()
+        write_bytes(Path(path), content)
+        return len(content)
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts" title="carryscope '
+            f'explorer" style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
+        )
+
+
+def explorer_page(
+    model: Transformer, name: str, dissection: Dissection | None = None
+) -> ExplorerPage:
+    """The page in which a model can be asked and taken apart."""
     parts = explorer_parts(model, name, dissection)
     frame = _read("page.css") + parts.css
-    policy = content_policy([parts.script], frame)
-    return _template("page.html").render(
-        name=name, policy=policy, css=frame, html=parts.html, script=parts.script
+    page = _template("page.html").render(
+        name=name,
+        policy=content_policy([parts.script], frame),
+        css=frame,
+        html=parts.html,
+        script=parts.script,
     )
+    return ExplorerPage(page)
 
 
 def _layout(config: ModelConfig) -> dict[str, Any]:

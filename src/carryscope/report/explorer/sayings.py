@@ -8,19 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
+from carryscope.core.words import brief
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
-from carryscope.report.drawing import percent
-
-MEANINGS = {
-    "BA": "the sum of column {column} without its carry, (D{column} + D'{column}) mod 10",
-    "MC1": "whether column {column} makes a carry",
-    "MS9": "whether column {column} sums to 9",
-    "state": "whether column {column} makes a carry, passes one on or swallows it",
-    "carry_in": "the carry that arrives at {digit}",
-    "digit": "the finished digit {digit}",
-}
-"""The variables of the sub-task search in plain words."""
+from carryscope.report.words import CARRIED
 
 
 class Sayings(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +80,8 @@ def _nodes(dissection: Dissection) -> dict[str, str]:
         if not lines and dissection.subtasks:
             lines.append("What it carries was not found.")
         lines.append(
-            f"Without it {percent(effect.fails.estimate)} of questions fail "
-            f"({percent(effect.fails.low)} to {percent(effect.fails.high)})."
+            f"Without it {brief(effect.fails.estimate)} of questions fail "
+            f"({brief(effect.fails.low)} to {brief(effect.fails.high)})."
         )
     return {node: " ".join(lines) for node, lines in told.items()}
 
@@ -102,12 +93,11 @@ def _members(purpose: Purpose) -> list[str]:
 
 
 def _purpose(purpose: Purpose, node: str) -> str:
-    meaning = MEANINGS.get(purpose.kind, "{variable}").format(
-        column=purpose.column, digit=purpose.digit, variable=purpose.variable
-    )
+    carried = CARRIED.get(purpose.kind, purpose.variable)
+    meaning = carried.replace("{column}", f"column {purpose.column}")
     others = [f"H{head}" for head in purpose.heads if not node.endswith(f".H{head}")]
     together = f", together with {' and '.join(others)}" if others else ""
-    follows = percent(purpose.follows.estimate)
+    follows = brief(purpose.follows.estimate)
     return (
         f"Carries {purpose.variable}{together}: {meaning}. Put in from another question, "
         f"{purpose.digit} follows it in {follows} of pairs."

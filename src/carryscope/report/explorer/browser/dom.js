@@ -11,12 +11,12 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
-// Write only what differs: a page that is told the same again does no work.
+// Write only what differs, so that the same value twice costs nothing.
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// No is told to a screen reader, and is no attribute at all to a style sheet.
+// A screen reader hears “false”; a style sheet sees no attribute at all.
 function setAttribute(node, name, value) {
   const absent = value === null || (value === false && !name.startsWith("aria-"));
   if (absent) node.removeAttribute(name);

@@ -109,10 +109,7 @@ class Explorer {
   // The address holds what is shown; written once a person pauses, since browsers limit how often.
   linkLater() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(
-      () => history.replaceState(null, "", toFragment(this.store.state, this.layout)),
-      250,
-    );
+    this.timer = setTimeout(() => writeLink(toFragment(this.store.state, this.layout)), 250);
   }
 
   followLink() {

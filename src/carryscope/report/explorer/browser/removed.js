@@ -41,8 +41,9 @@ class RemovedView {
   }
 
   async copyLink() {
-    const link = location.href.split("#")[0] + toFragment(this.store.state, this.layout);
-    history.replaceState(null, "", toFragment(this.store.state, this.layout));
+    const fragment = toFragment(this.store.state, this.layout);
+    const link = location.href.split("#")[0] + fragment;
+    writeLink(fragment);
     try {
       await navigator.clipboard.writeText(link);
       setText(this.status, "The link to what you see is copied.");

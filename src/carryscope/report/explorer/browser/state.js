@@ -44,6 +44,15 @@ function toFragment({ question, off, how, row }, layout) {
   return FRAGMENT + fields.join("&");
 }
 
+// Keep the state in the address. A frame in a notebook has no address of its own.
+function writeLink(fragment) {
+  try {
+    history.replaceState(null, "", fragment);
+  } catch {
+    // nothing is lost: the page shows the state
+  }
+}
+
 // The state a link holds; what it lacks, or what this model does not have, is as in `otherwise`.
 function fromFragment(fragment, layout, otherwise) {
   if (!fragment.startsWith(FRAGMENT)) return null;

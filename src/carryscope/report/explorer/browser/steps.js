@@ -99,8 +99,9 @@ function withoutText(head, status) {
 function hardText(sum, result, { carry, columns }) {
   const right = result.digits.every((digit) => digit.right);
   return [
-    `In ${sum} a ${carry} travels through columns that ${columns[PROPAGATE]} (the underlined ones). The digit`,
-    `above them is right only if that is foreseen. The model says ${written(result)}:`,
+    `In ${sum} a ${carry} travels through columns that ${columns[PROPAGATE]} (the underlined`,
+    `ones). The digit above them is right only if that is foreseen. The model says`,
+    `${written(result)}:`,
     `${right ? "right, this time" : "wrong"}. Now try sums of your own and find where it breaks.`,
   ].join(" ");
 }

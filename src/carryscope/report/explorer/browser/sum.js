@@ -149,23 +149,23 @@ class AnswerCard {
   }
 
   render({ digits, state }) {
-    const told = digits[this.place];
+    const shown = digits[this.place];
     const before = this.digit.textContent;
-    setText(this.digit, told.written);
-    if (before && before !== told.written) this.flash();
-    setText(this.mark, told.right ? "✓" : "✗");
-    setText(this.sure, percent(told.probability));
-    this.element.style.setProperty("--sure", told.probability);
-    setText(this.task, told.task ?? "sign");
-    setText(this.nines, told.lookAhead ? ninesText(told, this.layout) : "");
+    setText(this.digit, shown.written);
+    if (before && before !== shown.written) this.flash();
+    setText(this.mark, shown.right ? "✓" : "✗");
+    setText(this.sure, percent(shown.probability));
+    this.element.style.setProperty("--sure", shown.probability);
+    setText(this.task, shown.task ?? "sign");
+    setText(this.nines, shown.lookAhead ? ninesText(shown, this.layout) : "");
     setText(
       this.was,
-      told.written === told.clean ? (told.right ? "" : `is ${told.truth}`) : `was ${told.clean}`,
+      shown.written === shown.clean ? (shown.right ? "" : `is ${shown.truth}`) : `was ${shown.clean}`,
     );
-    setAttribute(this.element, "data-right", told.right);
-    setAttribute(this.element, "data-broken", told.broken);
+    setAttribute(this.element, "data-right", shown.right);
+    setAttribute(this.element, "data-broken", shown.broken);
     setAttribute(this.element, "aria-pressed", state.row === this.row);
-    setAttribute(this.element, "aria-label", this.words(told));
+    setAttribute(this.element, "aria-label", this.words(shown));
   }
 
   flash() {
@@ -175,12 +175,12 @@ class AnswerCard {
     this.element.classList.add("fresh");
   }
 
-  words(told) {
-    const verdict = told.right ? "right" : `wrong, it is ${told.truth}`;
-    const task = told.task ? `, task ${told.task}, look-ahead ${told.lookAhead}` : "";
-    const broken = told.broken ? `, broken, was ${told.clean}` : "";
-    const sure = `${percent(told.probability)} sure`;
-    return `${this.name}: ${told.written}, ${verdict}, ${sure}${task}${broken}`;
+  words(shown) {
+    const verdict = shown.right ? "right" : `wrong, it is ${shown.truth}`;
+    const task = shown.task ? `, task ${shown.task}, look-ahead ${shown.lookAhead}` : "";
+    const broken = shown.broken ? `, broken, was ${shown.clean}` : "";
+    const sure = `${percent(shown.probability)} sure`;
+    return `${this.name}: ${shown.written}, ${verdict}, ${sure}${task}${broken}`;
   }
 }
 

@@ -1,0 +1,74 @@
+"""Findings as parts. In: a finding, an answer, or the shelf of a run. Out: parts, claim first.
+
+show(parts_of(run.risk()), console)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from carryscope.core.words import brief
+from carryscope.report.parts import Facts, Part, Table, Text, Wrong
+
+if TYPE_CHECKING:
+    from carryscope.dissection.asking import Answer
+    from carryscope.report.shelf import Shelf
+
+MAKERS = {
+    "Answer": "answer.answer_parts",
+    "TrainingSummary": "training.summary_parts",
+    "Dissection": "how.dissection_parts",
+    "RiskFinding": "verification.risk_parts",
+    "FaithfulnessFinding": "verification.faithfulness_parts",
+    "Certificate": "certificate.certificate_parts",
+    "Shelf": "verdict.shelf_parts",
+}
+"""What makes parts of each record, in `sections`. It is loaded when it is needed: `ask` answers
+before torch would be."""
+
+
+def parts_of(finding: Any) -> list[Part]:
+    """A finding, an answer or the shelf of a run as parts; the claim comes first."""
+    maker = MAKERS.get(type(finding).__name__)
+    if maker is None:
+        return _unknown(finding)
+    module, _, name = maker.partition(".")
+    make = getattr(import_module(f"carryscope.report.sections.{module}"), name)
+    parts: list[Part] = make(finding)
+    return parts
+
+
+def _unknown(finding: Any) -> list[Part]:
+    """A record of a user's own stage: what it says, then its plain fields."""
+    fields = {name: getattr(finding, name) for name in finding.__struct_fields__}
+    named = [name for name in ("verdict", "statement") if name in fields]
+    claims = [Text(fields.pop(name), lead=True) for name in named]
+    plain = {n: str(value) for n, value in fields.items() if isinstance(value, str | int | float)}
+    return [*claims, Facts(plain)]
+
+
+def answer_table(given: Sequence[Answer]) -> Table:
+    """Many answers, a line each."""
+    right = sum(one.correct for one in given)
+    return Table.of(
+        "answers",
+        f"{right:,} of {len(given):,} answers are right",
+        given,
+        {
+            "sum": lambda one: one.question,
+            "model": lambda one: one.answer if one.correct else Wrong(one.answer),
+            "truth": lambda one: one.truth,
+            "": lambda one: "right" if one.correct else Wrong("wrong"),
+            "least sure": lambda one: brief(min(digit.probability for digit in one.digits)),
+        },
+        text=["model", "truth", ""],
+    )
+
+
+def ending(shelf: Shelf) -> list[Part]:
+    """How a study ends: the verdict in a sentence, the likeliest failure, what is proved."""
+    verdict = import_module("carryscope.report.sections.verdict")
+    parts: list[Part] = verdict.ending(shelf)
+    return parts

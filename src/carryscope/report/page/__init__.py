@@ -1,1 +1,0 @@
-"""The report page: sections that are data until the last step, then one HTML file."""

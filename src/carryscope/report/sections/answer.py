@@ -1,0 +1,65 @@
+"""One answer of a model, digit by digit. In: an `Answer`. Out: parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from carryscope.core.words import brief
+from carryscope.report.parts import Part, Table, Text, Wrong
+from carryscope.report.words import PASSES, TASK, carry, head_name, nines
+
+if TYPE_CHECKING:
+    from carryscope.dissection.asking import Answer, Digit, Look
+
+SIGNS = ("+", "=")
+"""Positions whose names could be read as something done to the others."""
+
+
+def answer_parts(given: Answer) -> list[Part]:
+    """The answer, then what the model said for each digit and where its heads looked."""
+    verdict = "right" if given.correct else f"wrong, it is {given.truth}"
+    looks = given.digits[0].attention
+    layers = 1 + max((look.layer for look in looks), default=0)
+    heads = {
+        f"{head_name(look.layer, look.head, layers)} reads": lambda digit, i=i: _look(
+            digit.attention[i]
+        )
+        for i, look in enumerate(looks)
+    }
+    table = Table.of(
+        "answer",
+        "Digit by digit",
+        given.digits,
+        {
+            "digit": lambda digit: digit.name,
+            "model": lambda digit: (
+                digit.predicted if digit.predicted == digit.truth else Wrong(digit.predicted)
+            ),
+            "truth": lambda digit: digit.truth,
+            "sure": lambda digit: brief(digit.probability),
+            "what arrives from below": _arrives,
+            **heads,
+        },
+        f"In grey, the paper's task: BA no {TASK.carry} arrives, UC1 a {TASK.carry} arrives, US9 "
+        f"it arrives at a column that {PASSES}. A {TASK.passing} is such a column. Heads: the two "
+        "tokens that get most of the attention, and their share of it.",
+        text=["model", "truth", "what arrives from below", *heads],
+    )
+    return [Text(f"{given.question} = {given.answer}: {verdict}.", lead=True), table]
+
+
+def _arrives(digit: Digit) -> str:
+    """ "a carry through two nines `US9`"."""
+    if digit.look_ahead is None:
+        return ""
+    told = carry(digit.carrying)
+    if digit.look_ahead:
+        way = "through" if digit.carrying else "above"
+        told = f"{told} {way} {nines(digit.look_ahead)}"
+    return f"{told} `{digit.task}`"
+
+
+def _look(look: Look) -> str:
+    """The positions a head reads, and their share of its attention."""
+    named = [f'"{name}"' if name in SIGNS else name for name in look.positions]
+    return f"{' '.join(named)} {sum(look.positions.values()):.0%}"

@@ -1,0 +1,209 @@
+"""Method and provenance: how every number was made, how to make it again, what was not run.
+
+In: the shelf of a run. Out: a section.
+"""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import torch
+
+from carryscope.certificate.certify import UNTIL
+from carryscope.certificate.finding import Certificate
+from carryscope.core.errors import CallError
+from carryscope.dissection.findings import EXPERIMENTS, Dissection
+from carryscope.report.parts import (
+    Absent,
+    Commands,
+    Facts,
+    Folded,
+    Note,
+    Part,
+    Section,
+    Table,
+    Text,
+)
+from carryscope.report.sections.certificate import unfinished
+from carryscope.report.shelf import Shelf
+from carryscope.training.config import RunConfig
+from carryscope.training.presets import run_config
+from carryscope.version import __version__
+
+ANY_PRESET = "paper-5"
+"""Where the settings of a run start from that names no preset, or none that exists."""
+
+
+class Made(NamedTuple):
+    """How a record of the shelf was made."""
+
+    command: str
+    behind: Callable[[Any], str]
+    """How many questions are behind it."""
+    options: Callable[[Any], str] = lambda found: f" --seed {found.seed}" if found.seed else ""
+    """What must be typed after the command to get the same."""
+
+
+def _dissected(found: Dissection) -> str:
+    counts = {name: getattr(getattr(found, name), "questions", None) for name in EXPERIMENTS}
+    told = [f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items() if count]
+    told += [f"subtasks {found.subtasks.pairs:,} pairs"] if found.subtasks else []
+    return ", ".join(told)
+
+
+def _bounded(found: Certificate) -> str:
+    checked = f", {found.spot_checks:,} questions asked to check them" if found.spot_checks else ""
+    return f"{found.boxes:,} boxes bounded{checked}"
+
+
+def _as_long(found: Certificate) -> str:
+    until = f" --until {found.until:g}" if found.until != UNTIL else ""
+    minutes = "" if found.ended == "decided" else f" --minutes {max(1, round(found.seconds / 60))}"
+    return until + minutes
+
+
+MADE = {
+    "training": Made(
+        "train",
+        lambda found: (
+            f"{found.questions_seen:,} trained on, {found.held_out_loss.of:,} held out, "
+            f"{found.uniform_correct.of:,} uniform"
+        ),
+    ),
+    "dissection": Made("dissect", _dissected),
+    "risk": Made("risk", lambda found: f"{found.evaluated:,} of {int(found.questions):,}"),
+    "faithfulness": Made("faithful", lambda found: f"{found.questions:,}"),
+    "certificate": Made("certify", _bounded, _as_long),
+}
+"""The records of a shelf, in the order of the work."""
+
+INTERVALS = {
+    "Shares of questions": "Wilson intervals: they never claim certainty from a sample.",
+    "Rates over all questions": "gamma intervals (Fay and Feuer 1997) of stratified samples, each "
+    "stratum weighted by its exact probability; up to three digits every question is asked.",
+    "Means": "normal intervals. All intervals are 95 %.",
+    "Proved": "holds for every question, with no interval: bounded, not sampled.",
+    "Teacher-forced": "each digit is predicted after the true ones before it, as in training.",
+    "Free-running": "each digit is predicted after the model's own, as a user gets it.",
+}
+
+
+def method_section(shelf: Shelf) -> Section:
+    """The method, and where everything comes from."""
+    parts: list[Part] = [
+        _stages(shelf),
+        *missing(shelf),
+        *([Note(shelf.beyond_proof, "No proved bounds")] if shelf.beyond_proof else []),
+        Text("To make all of this again:"),
+        Commands(commands(shelf)),
+        Facts(_versions(shelf)),
+        Folded("Every setting", _settings(shelf.config)),
+        Folded("How to read the numbers", [Facts(INTERVALS)]),
+    ]
+    return Section("method", "Method and provenance", "Method", parts)
+
+
+def missing(shelf: Shelf) -> list[Absent]:
+    """What was not run, or not to its end, with the command that runs it."""
+    never = {"training"} if shelf.config.training is None else set()
+    never |= {"certificate"} if shelf.beyond_proof else set()
+    stages = [absent for stage, absent in shelf.absent.items() if stage not in never]
+    search = unfinished(shelf.certificate, shelf.where) if shelf.certificate is not None else []
+    return [*stages, *_missing_parts(shelf), *search]
+
+
+def _missing_parts(shelf: Shelf) -> list[Absent]:
+    """Parts that a dissection left out, and that it could have."""
+    found = shelf.dissection
+    if found is None:
+        return []
+    apt = [part for part in EXPERIMENTS if part != "mlp" or found.model.d_mlp]
+    apt = [part for part in apt if part != "story" or shelf.config.training is not None]
+    parts = [part for part in apt if getattr(found, part) is None]
+    what = f"Parts of the dissection: {', '.join(parts).replace('_', ' ')}"
+    command = f"carryscope dissect {shlex.quote(shelf.where)} --only {','.join(parts)}"
+    return [Absent(what, command)] if parts else []
+
+
+def _stages(shelf: Shelf) -> Table:
+    found = {name: record for name in MADE if (record := getattr(shelf, name)) is not None}
+    return Table.of(
+        "stages",
+        "What was run",
+        found.items(),
+        {
+            "stage": lambda item: item[0],
+            "questions, or boxes of them": lambda item: MADE[item[0]].behind(item[1]),
+            "seed": lambda item: f"{getattr(item[1], 'seed', '')}",
+            "carryscope": lambda item: item[1].package_version,
+        },
+        text=["questions, or boxes of them"],
+    )
+
+
+def commands(shelf: Shelf) -> list[str]:
+    """The commands that make this report again from nothing."""
+    where = shlex.quote(shelf.where)
+    lines = [_trained(shelf.config, where)]
+    for name, made in MADE.items():
+        found = getattr(shelf, name)
+        if found is not None and name != "training":
+            lines.append(f"carryscope {made.command} {where}{made.options(found)}")
+    return [*lines, f"carryscope report {where}"]
+
+
+def _trained(config: RunConfig, where: str) -> str:
+    if config.training is None:
+        return f"carryscope import {shlex.quote(config.source or 'FILE.pth')} --out {where}"
+    preset = config.preset or ANY_PRESET
+    try:
+        base = run_config(preset, {})
+    except CallError:
+        preset, base = ANY_PRESET, run_config(ANY_PRESET, {})
+    options = [f"--preset {preset}", *_options(base, config)]
+    return f"carryscope train {' '.join(options)} --out {where}"
+
+
+def _options(base: RunConfig, config: RunConfig) -> list[str]:
+    """The settings in which a run differs from a preset, as one types them."""
+    pairs = [(base.model, config.model), (base.training, config.training)]
+    started = config.training is not None and config.training.start_weights
+    options = [f"--start-from {shlex.quote(config.source or 'RUN')}"] if started else []
+    for theirs, ours in pairs:
+        for name in type(ours).__struct_fields__ if ours is not None else ():
+            value = getattr(ours, name)
+            if name != "start_weights" and value != getattr(theirs, name):
+                words = value if isinstance(value, tuple) else (value,)
+                typed = " ".join(shlex.quote(str(word)) for word in words)
+                options.append(f"--{name.replace('_', '-')} {typed}")
+    return options
+
+
+def _versions(shelf: Shelf) -> dict[str, str]:
+    return {
+        "Run": f"{shelf.name}, in {shelf.where}",
+        "Weights": f"SHA-256 {shelf.weights_sha256}",
+        "Made by": f"carryscope {shelf.config.package_version}",
+        "Report by": f"carryscope {__version__}, Python {platform.python_version()}, torch "
+        f"{torch.__version__}, numpy {np.__version__}",
+        "The paper": "Philip Quirke and Fazl Barez, Understanding Addition in Transformers, ICLR "
+        "2024, arXiv:2310.13121",
+    }
+
+
+def _settings(config: RunConfig) -> list[Table]:
+    return [
+        Table(
+            f"config-{name}",
+            f"The {name}",
+            ["setting", "value"],
+            [[key, f"{value}"] for key, value in msgspec.structs.asdict(record).items()],
+        )
+        for name, record in {"model": config.model, "training": config.training}.items()
+        if record is not None
+    ]

@@ -1,0 +1,37 @@
+"""The report from top to bottom. In: the shelf of a run. Out: its sections."""
+
+from __future__ import annotations
+
+from carryscope.report.parts import Explorer, Section
+from carryscope.report.sections.certificate import certificate_section
+from carryscope.report.sections.how import dissection_sections, how_section
+from carryscope.report.sections.method import method_section
+from carryscope.report.sections.training import training_section
+from carryscope.report.sections.verdict import verdict_section
+from carryscope.report.sections.verification import algorithms_section, failures_section
+from carryscope.report.shelf import Shelf
+
+
+def report_sections(shelf: Shelf, explorer: str = "") -> list[Section]:
+    """All sections that have something to show; `explorer` is the markup of the explorer.
+
+    First what everybody reads, then the evidence. `method` says what is missing.
+    """
+    tried = [
+        verdict_section(shelf),
+        how_section(shelf),
+        _explorer(explorer),
+        failures_section(shelf),
+        algorithms_section(shelf),
+        certificate_section(shelf),
+        *dissection_sections(shelf.dissection, shelf.faithfulness),
+        training_section(shelf),
+        method_section(shelf),
+    ]
+    return [section for section in tried if section is not None]
+
+
+def _explorer(html: str) -> Section | None:
+    if not html:
+        return None
+    return Section("try", "Try it: the model runs in this page", "Explorer", [Explorer(html)])

@@ -1,0 +1,153 @@
+"""How it learnt: losses by digit and task, phases, the order of learning, and the exam.
+
+In: the summary and the story of a training. Out: parts, and the section.
+"""
+
+from __future__ import annotations
+
+from carryscope.core.words import loss, percent, with_interval
+from carryscope.dissection.story import TrainingStory
+from carryscope.model.config import ModelConfig
+from carryscope.report.figures import picture
+from carryscope.report.paper import paper_cell, paper_share, paper_text
+from carryscope.report.parts import Folded, More, Note, Part, Picture, Section, Table, Text
+from carryscope.report.shelf import Shelf
+from carryscope.task.columns import Columns, Task
+from carryscope.training.config import RunConfig
+from carryscope.training.data import held_out_questions
+from carryscope.training.summary import LAST_STEPS, TrainingSummary
+
+
+def training_section(shelf: Shelf) -> Section | None:
+    """The training."""
+    parts = _story_parts(shelf.story, shelf.config) if shelf.story is not None else []
+    if shelf.training is not None:
+        _, *evidence = summary_parts(shelf.training, shelf.config.model)
+        parts += [*evidence, _mix(shelf.config.model)]
+    if not parts:
+        return None
+    graph = picture("framework", shelf.config, "its Fig. 5")
+    parts.append(Folded("What any adder must learn: the paper's framework", [graph]))
+    return Section("training", "How it learnt", "Training", parts)
+
+
+def summary_parts(summary: TrainingSummary, model: ModelConfig | None = None) -> list[Part]:
+    """What the training reached, then the exam and the final losses."""
+    hardest = max(zip(summary.held_out_digit_loss, summary.answer_names, strict=True))
+    claim = (
+        f"After {summary.steps:,} steps ({summary.questions_seen:,} questions) the model answers "
+        f"{with_interval(summary.uniform_correct)} of uniform questions right. Its held-out loss "
+        f"is {loss(summary.held_out_loss)}; the hardest digit is {hardest[1]}, with "
+        f"{hardest[0]:.4f}."
+    )
+    return [Text(claim, lead=True), More([_final(summary, model)]), _exam(summary)]
+
+
+def _story_parts(story: TrainingStory, config: RunConfig) -> list[Part]:
+    model = config.model
+    return [
+        Text(" ".join(story.statements), lead=True),
+        _curves("digits", story, paper_text("order.first", model)),
+        _curves("learning", story, paper_text("lag", model)),
+        picture("phases", story, paper_text("phases", model)),
+        _recipe_note(config),
+        Folded("Learning order, step by step", [_order(story)]),
+    ]
+
+
+def _curves(name: str, story: TrainingStory, paper: str) -> Picture:
+    views = {"logarithmic": name, "linear": f"{name}-linear"}
+    return picture(name, story, paper, views=views)
+
+
+def _recipe_note(config: RunConfig) -> Note:
+    recipe = config.training
+    own = recipe is not None and (recipe.nines > 0 or recipe.head_delay > 0)
+    why = (
+        " This recipe starts its heads one after the other or shows many nines early. The paper's "
+        "does not, so its order may differ."
+        if own
+        else ""
+    )
+    return Note(
+        "Losses are those of the training batches, teacher-forced, on the recipe's own mix of "
+        f"questions. An order found here belongs to the recipe as much as to the model.{why}"
+    )
+
+
+def _order(story: TrainingStory) -> Table:
+    """Every (digit, task) by when it was learnt, next to when the framework expects it."""
+    expected = {name: place for place, name in enumerate(story.predicted_order, start=1)}
+    learnt = {name: place for place, name in enumerate(story.observed_order, start=1)}
+    return Table.of(
+        "learning-order",
+        "Learning order",
+        sorted(story.pairs, key=lambda pair: learnt.get(pair.name, len(expected) + 1)),
+        {
+            "digit and task": lambda pair: pair.name,
+            "learnt": lambda pair: f"{learnt.get(pair.name, 'never')}",
+            "expected": lambda pair: f"{expected.get(pair.name, '')}",
+            "at step": lambda pair: f"{pair.learnt_at:,}" if pair.learnt_at else "never",
+            "share of questions": lambda pair: percent(pair.share),
+            "final loss": lambda pair: "" if pair.final_loss is None else f"{pair.final_loss:.5f}",
+        },
+        "Expected: the framework's order, by the share of uniform questions that a task settles. "
+        f"Final loss: the mean of the last {LAST_STEPS} steps.",
+    )
+
+
+def _final(summary: TrainingSummary, model: ModelConfig | None) -> Table:
+    """Final losses by digit, and over all digits, next to the paper's tables."""
+    names = [*summary.answer_names, "all"]
+    last = [*summary.last_steps_digit_loss, summary.last_steps_loss]
+    held_out = [*summary.held_out_digit_loss, summary.held_out_loss.estimate]
+    whole = f"{model.digits}-digits" if model else ""
+    return Table.of(
+        "final-loss",
+        "Final loss of each answer digit",
+        zip(names, last, held_out, strict=True),
+        {
+            "answer token": lambda row: row[0],
+            f"last {LAST_STEPS} steps": lambda row: f"{row[1]:.5f}",
+            "held-out": lambda row: f"{row[2]:.5f}",
+            "paper": lambda row: paper_cell(f"loss.{whole if row[0] == 'all' else row[0]}", model),
+        },
+        "Teacher-forced. Last steps: the recipe's own questions. Held-out: "
+        f"{summary.held_out_loss.of:,} questions enriched by the paper's rule. Paper: Tab. 2, "
+        "and Tab. 1 for all digits: a final training loss after 5,000 steps of 64 questions.",
+    )
+
+
+def _exam(summary: TrainingSummary) -> Table:
+    curated = {f"curated, {name}": share for name, share in summary.curated_correct.items()}
+    return Table.of(
+        "exam",
+        "Whole answers right after training",
+        {"uniform": summary.uniform_correct, **curated}.items(),
+        {
+            "questions": lambda row: row[0],
+            "right": lambda row: with_interval(row[1]),
+            "asked": lambda row: f"{row[1].of:,}",
+        },
+        "Free-running, with 95 % intervals. Curated questions are chosen to be hard, with nines "
+        "everywhere, and are never trained on.",
+    )
+
+
+def _mix(model: ModelConfig) -> Table:
+    """How often each task occurs in data enriched by the paper's rule."""
+    drawn = held_out_questions(model.digits)
+    tasks = Columns.of(drawn).task[:, :-1].ravel()
+    return Table.of(
+        "mix",
+        "Tasks of answer digits in enriched data",
+        Task,
+        {
+            "task": lambda kind: kind.name,
+            "share": lambda kind: percent(float((tasks == kind).mean())),
+            "paper": lambda kind: paper_share(f"mix.{kind.name}", model),
+        },
+        f"Of all digits that have a column, in one draw of {len(drawn):,} held-out questions, "
+        "enriched by the paper's rule. The paper gives its shares in its appendix on loss "
+        "measures; they fit digits, not whole questions.",
+    )

@@ -1,0 +1,81 @@
+"""Words that many parts share. What a column does is named by the operation.
+
+In: counts and findings. Out: a few words, meaning first and the code for it behind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from carryscope.core.words import counted
+from carryscope.task.operation import ADD, State
+
+if TYPE_CHECKING:
+    from carryscope.dissection.attention import AttentionFinding
+    from carryscope.task.tokens import Format
+    from carryscope.verification.cases import CaseRisk
+
+TASK = ADD.words
+
+PASSES = TASK.column[State.PROPAGATE]
+"""What a column that passes a carry on does: "sums to 9"."""
+
+LETTERS = "One letter for each column, highest first: " + ", ".join(
+    f"{state.letter} {does}" for state, does in TASK.column.items()
+)
+"""How to read a pattern such as KKPPG."""
+
+
+CARRIED = {
+    "BA": "the base sum (BA) of {column}",
+    "MC1": f"whether {{column}} makes a {TASK.carry} (MC1)",
+    "MS9": f"whether {{column}} {PASSES} (MS9)",
+    "state": f"whether {{column}} makes a {TASK.carry}, passes one on or neither (its state)",
+    "carry_in": f"the {TASK.carry} that arrives at {{column}}",
+    "digit": "the finished digit",
+}
+"""What a part of a model can carry, in words."""
+
+
+def nines(count: int) -> str:
+    """ "two nines"."""
+    return counted(count, TASK.passing, TASK.passing_plural)
+
+
+def carry(carrying: bool | None) -> str:
+    """Whether a carry arrives: "a carry", "no carry"."""
+    return f"{'a' if carrying else 'no'} {TASK.carry}"
+
+
+def above(case: CaseRisk) -> str:
+    """An answer digit and what lies below it: "A3 above two nines with a carry"."""
+    way = "with" if case.carrying else "without"
+    return f"{case.digit} above {nines(case.depth)} {way} a {TASK.carry}"
+
+
+def control_name(name: str, control: bool) -> str:
+    """An algorithm by name; one that is wrong on purpose says so."""
+    return f"{name} (control)" if control else name
+
+
+def head_name(layer: int, head: int, layers: int) -> str:
+    """H0, or L1H0 where there is more than one layer."""
+    return f"L{layer}H{head}" if layers > 1 else f"H{head}"
+
+
+def head_roles(finding: AttentionFinding) -> dict[tuple[int, int], str]:
+    """What each head reads: "own column"."""
+    return {(head.layer, head.head): head.role or "no staircase" for head in finding.heads}
+
+
+def head_titles(finding: AttentionFinding, layers: int) -> dict[tuple[int, int], str]:
+    """Each head with what it reads: "H0, own column"."""
+    return {
+        place: f"{head_name(*place, layers)}, {role}" for place, role in head_roles(finding).items()
+    }
+
+
+def row_names(layout: Format) -> list[str]:
+    """Answer rows by what they read and predict: "= → A5", "A5 → A4" ..."""
+    names = layout.position_names
+    return [f"{names[row]} → {names[row + 1]}" for row in layout.answer_rows]

@@ -1,0 +1,267 @@
+"""One file that needs nothing else, says what was found, and takes no text for markup."""
+
+import contextlib
+import dataclasses
+import json
+import re
+
+import pytest
+from report.shelves import (
+    HOSTILE,
+    Seen,
+    made_hostile,
+    replaced,
+    shipped_shelf,
+    untrained_shelf,
+)
+
+import carryscope
+from carryscope.model.transformer_lens import write_state_dict
+from carryscope.report.figures.catalogue import figure
+from carryscope.report.page import report_page
+from carryscope.report.paper import paper_values
+from carryscope.report.parts import Picture, flat
+from carryscope.report.sections.report import report_sections
+from carryscope.report.shelf import Absent, Shelf
+from carryscope.stages import Run, import_model
+from carryscope.training.loop import train
+from carryscope.training.presets import PRESETS, run_config
+
+SECTIONS = (
+    "verdict how failures algorithms certificate attention rows heads nodes keys carries training "
+    "method"
+).split()
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return report_page(shipped_shelf(), None)
+
+
+@pytest.fixture(scope="module")
+def tiny_run(tmp_path_factory) -> Run:
+    directory = tmp_path_factory.mktemp("runs") / "tiny"
+    train(run_config("tiny", {"steps": 30, "d_model": 24}), directory)
+    return Run(directory)
+
+
+def text_of(shelf: Shelf) -> str:
+    return " ".join(Seen(report_page(shelf, None)).text.split())
+
+
+def test_the_whole_report_with_the_model_in_it_is_one_file_below_20_megabytes(tmp_path):
+    begun, drawn = [], []
+
+    @contextlib.contextmanager
+    def progress(name, total=None, unit=""):
+        begun.append((name, total, unit))
+        yield lambda amount=1, note="": drawn.append(amount)
+
+    path = carryscope.load().report(tmp_path / "report.html", progress=progress)
+    assert 10e6 < path.stat().st_size < 20e6
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    assert begun == [("report", len(drawn), "figures")]
+    seen = Seen(path.read_text())
+    ids = [attributes["id"] for _, attributes in seen.tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
+    assert {*SECTIONS, "try"} - {"certificate"} <= set(ids)
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    seen = Seen(page)
+    tags = {tag for tag, _ in seen.tags}
+    assert not tags & {"link", "iframe", "img", "object", "embed", "base", "form"}
+    for tag, attributes in seen.tags:
+        assert "src" not in attributes
+        assert not any(name.startswith("on") for name in attributes), (tag, attributes)
+        assert (attributes.get("href") or "#").startswith("#")
+    assert not re.search(r"url\((?!#)", page)
+    policy = next(a["content"] for a in seen.all("meta") if a.get("http-equiv"))
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+
+
+def test_a_figure_is_the_same_bytes_whenever_it_is_drawn():
+    first, second = (figure("depth", shipped_shelf()).page_svg() for _ in range(2))
+    assert first == second
+
+
+def test_the_verdict_comes_first_and_is_the_one_of_the_risk(page):
+    shelf, seen = shipped_shelf(), " ".join(Seen(page).text.split())
+    sections = report_sections(shelf)
+    assert [section.id for section in sections] == SECTIONS
+    assert sections[0].title == (
+        "Right in 99.38% of all questions; not safe where two columns or more in a row sum to 9"
+    )
+    assert shelf.risk.verdict in seen
+    assert shelf.faithfulness.verdict.partition(". ")[2] in seen
+
+
+def test_every_figure_of_the_paper_that_applies_is_there():
+    parts = flat(report_sections(shipped_shelf()))
+    shown = [part.name for part in parts if isinstance(part, Picture)]
+    assert len(shown) == len(set(shown))
+    assert set(shown) == set(
+        "circuit staircase edges rows heads nodes-positions nodes-fails nodes-attention "
+        "nodes-impact nodes-purpose keys table carries digits learning phases framework depth "
+        "agreement certificate".split()
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "P0 D4 to P10 D'0 0.0145",  # the row table
+        "yNyyyy: 97",  # the paper's pattern table
+        "Paper: a double staircase, steps three blocks wide (Fig. 16 to 18)",
+        "without the base-add head 4.712 (Tab. 6)",
+        "carryscope report",
+        "carryscope train --preset fast-5 --out",
+        "carryscope faithful",
+        "SHA-256 ",
+        "221,213 of 10,000,000,000",
+        "BA 62% 61%",  # the category mix
+    ],
+)
+def test_tables_have_our_numbers_and_the_papers(page, said):
+    assert said in " ".join(Seen(page).text.split())
+
+
+def test_the_papers_values_are_shown_only_beside_models_of_the_papers_shape():
+    shelf = shipped_shelf()
+    other = replaced(shelf.config, model=replaced(shelf.config.model, heads=2))
+    shown = {v.id for v in paper_values().values() if v.fits(other.model)}
+    assert "row.P12" not in shown
+    assert "loss.A1" in shown
+    assert "staircase.2-heads" in shown
+
+
+def test_a_run_named_like_a_script_is_text():
+    shelf = dataclasses.replace(
+        untrained_shelf(), name=HOSTILE, where=f"runs/{HOSTILE}", dissection=None
+    )
+    written = report_page(shelf, None)
+    seen = Seen(written)
+    assert len(seen.all("script")) == 1
+    assert HOSTILE in seen.text
+    assert "alert(1)" not in "".join(re.findall(r"<script.*?</script>", written, flags=re.DOTALL))
+
+
+def test_findings_and_settings_with_hostile_texts_are_text():
+    shelf = shipped_shelf()
+    stages = ("dissection", "risk", "faithfulness", "certificate", "training", "story")
+    findings = {stage: made_hostile(getattr(shelf, stage)) for stage in stages}
+    config = replaced(shelf.config, preset=HOSTILE, source=HOSTILE, package_version=HOSTILE)
+    absent = {"risk": Absent(HOSTILE, HOSTILE, HOSTILE)}
+    spoilt = dataclasses.replace(shelf, config=config, absent=absent, **findings)
+    seen = Seen(report_page(spoilt, None))
+    assert len(seen.all("script")) == 1
+    assert not seen.all("img")
+    assert seen.text.count("<script>alert(1)</script>") > 100
+    assert "49" not in re.findall(r"onerror=alert\(1\)>\"'`?(..)", seen.text)
+    assert "--preset paper-5" in seen.text, "a preset that does not exist cannot be called"
+
+
+def test_every_hover_text_and_every_table_is_escaped_data(page):
+    seen = Seen(page)
+    tips = [a["data-tip"] for _, a in seen.tags if a.get("data-tip")]
+    assert len(tips) > 1000
+    assert "H0 at the row of A3 gives D3 41% of its attention" in tips
+    tables = [a["data-csv"] for _, a in seen.tags if a.get("data-csv")]
+    assert all(table.count("\n") > 1 for table in tables)
+
+
+def test_figures_describe_themselves_to_those_who_do_not_see_them(page):
+    drawings = Seen(page).all("svg")
+    assert len(drawings) == 22
+    assert all(a["role"] == "img" and len(a["aria-label"]) > 80 for a in drawings)
+
+
+def test_a_run_that_was_only_trained_gets_a_useful_report(tiny_run):
+    shelf = tiny_run.shelf()
+    ids = [section.id for section in report_sections(shelf)]
+    assert ids == ["verdict", "how", "training", "method"]
+    told = text_of(shelf)
+    assert "10,000 fresh uniform questions" in told
+    assert "Training loss of each answer digit" in told
+    for command in ("risk", "dissect", "faithful", "certify"):
+        assert f"carryscope {command} {tiny_run.directory}" in told
+    assert "The algorithm" not in told
+
+
+def test_a_run_with_some_stages_says_which_are_missing(tiny_run, tmp_path):
+    tiny_run.dissect("attention,nodes")
+    tiny_run.measure_risk()
+    shelf = tiny_run.shelf()
+    ids = [section.id for section in report_sections(shelf)]
+    assert ids == ["verdict", "how", "failures", "attention", "nodes", "training", "method"]
+    told = text_of(shelf)
+    assert "Every question was asked" in told or "every question was asked" in told
+    assert "--only rows,heads,subtasks,mlp,first_digits,story" in told
+
+
+def test_findings_of_other_weights_are_left_out_and_it_says_why(tmp_path):
+    directory = tmp_path / "run"
+    train(run_config("tiny", {"steps": 20, "d_model": 24}), directory)
+    Run(directory).measure_risk()
+    found = json.loads((directory / "findings" / "risk.json").read_text())
+    (directory / "findings" / "risk.json").write_text(json.dumps({**found, "weights_sha256": "0"}))
+    (directory / "findings" / "dissection.json").write_text("{")
+    shelf = Run(directory).shelf()
+    assert shelf.risk is None
+    told = text_of(shelf)
+    assert "are about other weights" in told
+    assert "is damaged or not a carryscope file" in told
+
+
+def test_an_imported_model_gets_a_report(tiny_run, tmp_path):
+    write_state_dict(tiny_run.model(), tmp_path / "model.pth")
+    run = import_model(tmp_path / "model.pth", tmp_path / "imported")
+    before = text_of(run.shelf())
+    assert "imported from model.pth" in before
+    assert "carryscope train" not in before
+    assert "Do not rely on it" in before
+    run.dissect("attention,subtasks")
+    run.measure_risk()
+    page = run.report().read_text()
+    assert "carryscope import model.pth --out" in page
+    assert [
+        s.id for s in report_sections(run.shelf())
+    ] == "verdict how failures attention method".split()
+
+
+NEXT_TO = ("fast-5", "paper-5-heads-2", "paper-5-heads-4", "paper-5-long", "paper-10")
+"""Presets of which another, of the same format, is larger or smaller."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(p, marks=[pytest.mark.slow] * (p in NEXT_TO)) for p in PRESETS]
+)
+def test_there_is_a_report_for_every_preset(name, tmp_path, few_questions):
+    config = run_config(name, {"steps": 3, "batch": 8, "final_batch": 0, "d_model": 24})
+    train(config, tmp_path / "run")
+    run = Run(tmp_path / "run")
+    run.dissect("attention")
+    told = text_of(run.shelf())
+    assert f"--preset {name} --d-model 24" in told
+    assert f"adds two {config.model.digits}-digit numbers" in told
+    assert "There is no staircase" in told
+
+
+@pytest.mark.parametrize("fields", [{"layers": 2, "digits": 1}, {"d_mlp": 0}, {"format": "signed"}])
+def test_models_of_other_shapes_get_a_report(fields):
+    shelf = untrained_shelf(**{"d_model": 24, **fields})
+    told = text_of(shelf)
+    assert "No algorithm was found" in told
+    assert ("There is no MLP" in told) == (shelf.config.model.d_mlp == 0)
+    assert ("A certificate is for models of 1 layer" in told) == (shelf.config.model.layers > 1)
+    assert ("carryscope certify" in told) == (shelf.config.model.layers == 1)
+    assert "nan" not in re.findall(r"[a-z]+", told)
+    assert "NaN" not in told
+
+
+def test_an_untrained_model_gets_no_praise():
+    told = text_of(untrained_shelf())
+    assert "not fit for use" in told
+    assert "No algorithm was found" in told
+    assert "What the heads read: no staircase" in told
