@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from carryscope.training.parts import part_of
 
 from carryscope.core.evidence import Share
 from carryscope.core.progress import Progress

@@ -9,7 +9,7 @@ and continued, and the steps at which each came near the base's held-out loss.
     untrained-attention   control of fresh-mlp: attention drawn anew too, and left untrained
     untrained-mlp         control of fresh-attention: MLP drawn anew too, and left untrained
 
-`training/parts.py` says what belongs to `attention` and `mlp`. Embeddings and readout are frozen in
+`training/config.py` says what belongs to `attention` and `mlp`. Embeddings and readout are frozen in
 the last four, so that a success is due to the new part alone. A control differs from its variant in
 one thing: its frozen part was never trained. All four use the seed after the base's. With the
 base's own seed the new weights would be those that the base started from, on the same questions.
@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from carryscope.training.parts import Part, all_but
 
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress
