@@ -30,7 +30,7 @@ from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import read_json, write_bytes
 from carryscope.dissection.asking import Answer, answers, answers_without
-from carryscope.dissection.dissect import dissect
+from carryscope.dissection.dissect import applies, dissect
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.findings import Dissection, chosen_parts
 from carryscope.dissection.interventions import Without
@@ -107,8 +107,13 @@ class Run(RunDirectory):
         _check_seed(seed)
 
         def there(known: Dissection) -> bool:
-            missing = [part for part in parts if getattr(known, part) is None]
-            return seed in (None, known.seed) and not any(map(self._has, missing))
+            missing = [
+                part
+                for part in parts
+                if getattr(known, part) is None
+                and applies(part, self.config.model, trained=self.trained)
+            ]
+            return seed in (None, known.seed) and not missing
 
         def make(known: Dissection | None, keep: Callable[[Dissection], None]) -> Dissection:
             if known is not None and seed not in (None, known.seed):
@@ -129,10 +134,6 @@ class Run(RunDirectory):
             return found
 
         return self.find(DISSECTION, make, enough=there, again=again)
-
-    def _has(self, part: str) -> bool:
-        """Whether there is anything to study in a part of the dissection: an MLP, a training."""
-        return {"mlp": self.config.model.d_mlp > 0, "story": self.trained}.get(part, True)
 
     def risk(
         self,
