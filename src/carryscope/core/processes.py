@@ -1,4 +1,4 @@
-"""Local processes: one that is killed takes nobody's work but its own.
+"""Local processes. One that is killed costs the call that it was making, and no other.
 
 In: a number of processes and of threads for each, and a value that all calls share. Out: a future
 for each call function(shared, item).
@@ -42,7 +42,7 @@ class WorkersLost(WorkError):
 
 
 class LocalProcesses:
-    """A thread for each process: it hands over calls, and starts another process if one is lost."""
+    """Processes, each with a thread that sends it calls and replaces it if it is lost."""
 
     def __init__(self, count: int, threads: int, shared: Any) -> None:
         self._start = partial(_LocalProcess, threads, pickle.dumps(shared))
@@ -83,7 +83,7 @@ class LocalProcesses:
 
 
 class _LocalProcess:
-    """A process and the pipe to it. If it is killed, whoever uses the pipe hears of it at once.
+    """A process and the pipe to it. If the process is killed, the pipe raises an error at once.
 
     Only the process itself holds the other end, so a write to it or a read from it cannot hang.
     """

@@ -12,6 +12,8 @@ import shutil
 import time
 from pathlib import Path
 
+from torch import Tensor
+
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.progress import Progress, Stopped, silent
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
@@ -20,8 +22,10 @@ from carryscope.model.files import (
     WEIGHTS_FILE,
     check_free,
     check_version,
+    load_model,
     read_tensors,
     save_weights,
+    weights_hash,
 )
 from carryscope.model.prediction import predict
 from carryscope.model.process import keep_freed_memory, use_threads
@@ -35,7 +39,6 @@ from carryscope.training.checkpoint import (
 from carryscope.training.config import CHECKPOINT_SECONDS, RunConfig, differences
 from carryscope.training.data import held_out_questions
 from carryscope.training.losses import RecentLoss, StepRecord
-from carryscope.training.starting import starting_weights
 from carryscope.training.summary import (
     CARD_FILE,
     FINDING_FILE,
@@ -139,6 +142,23 @@ def _begin(trainer: Trainer, config: RunConfig, directory: Path, start_from: Pat
         trainer.start_from(starting_weights(config, start_from))
         save_checkpoint(trainer, 0.0, directory)
     return load_checkpoint(trainer, directory)
+
+
+def starting_weights(config: RunConfig, run: Path | None) -> dict[str, Tensor]:
+    """The weights that the config starts from, which must have its hash."""
+    assert config.training is not None
+    if run is None:
+        raise CallError(
+            f"This training starts from the weights of '{config.source}'. Name that run: "
+            "--start-from RUN."
+        )
+    model = load_model(run)
+    if weights_hash(model) != config.training.start_weights:
+        raise CallError(
+            f"The run at {run} has other weights than this training starts from. Name the run it "
+            "started from, or choose another --out."
+        )
+    return dict(model.state_dict())
 
 
 def _run(
