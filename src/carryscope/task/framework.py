@@ -77,14 +77,11 @@ def task_shares(digits: int) -> dict[tuple[int, Task], Fraction]:
     passing = Fraction(ADD.pairs_per_state[State.PROPAGATE], PAIRS)
     shares: dict[tuple[int, Task], Fraction] = {}
     for found in framework(digits):
-        k = found.learnt.digit
         if found.learnt.task is Task.BA:
-            shares[k, Task.BA] = found.share
-            continue
-        passed_on = found.share * passing if k < digits else Fraction()
-        for task, share in ((Task.UC1, found.share - passed_on), (Task.US9, passed_on)):
-            if share:
-                shares[k, task] = shares.get((k, task), Fraction()) + share
+            k, carry = found.learnt.digit, 1 - found.share
+            passed_on = carry * passing if k < digits else Fraction()
+            parts = {Task.BA: found.share, Task.UC1: carry - passed_on, Task.US9: passed_on}
+            shares |= {(k, task): share for task, share in parts.items() if share}
     return shares
 
 

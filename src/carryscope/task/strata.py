@@ -41,15 +41,11 @@ def all_strata(digits: int) -> Iterator[str]:
     return ("".join(letters) for letters in product(_STATE_OF_LETTER, repeat=digits))
 
 
-def stratum_size(stratum: str, operation: Operation = ADD) -> int:
-    """How many of the 10^(2n) questions lie in the stratum."""
-    pairs = operation.pairs_per_state
-    return math.prod(pairs[State(int(state))] for state in stratum_states(stratum))
-
-
 def stratum_probability(stratum: str, operation: Operation = ADD) -> Fraction:
     """The chance that a uniform question lies in the stratum."""
-    return Fraction(stratum_size(stratum, operation), PAIRS ** len(stratum))
+    pairs = operation.pairs_per_state
+    size = math.prod(pairs[State(int(state))] for state in stratum_states(stratum))
+    return Fraction(size, PAIRS ** len(stratum))
 
 
 class LookAhead(NamedTuple):

@@ -75,10 +75,11 @@ def train(
     use_threads(threads)
     with only_writer(directory):
         _claim(config, directory)
-        found = _finding(directory)
+        finding = directory / FINDING_FILE
+        found = read_json(finding, TrainingSummary) if is_finished(directory) else None
         if found is None or not _is_enough(found, config, until_loss):
             # A run that stopped at a target continues: its finding no longer holds.
-            (directory / FINDING_FILE).unlink(missing_ok=True)
+            finding.unlink(missing_ok=True)
             trainer = Trainer(config)
             seconds = _begin(trainer, config, directory, start_from)
             seconds = _run(trainer, directory, seconds, until_loss, checkpoint_every, progress)
@@ -113,11 +114,6 @@ def _claim(config: RunConfig, directory: Path) -> None:
             f"The run at {directory} was started differently: {'; '.join(different)}. "
             "Ask for the same, or choose another --out."
         )
-
-
-def _finding(directory: Path) -> TrainingSummary | None:
-    """What a finished training found."""
-    return read_json(directory / FINDING_FILE, TrainingSummary) if is_finished(directory) else None
 
 
 def _is_whole(found: TrainingSummary, config: RunConfig) -> bool:
