@@ -60,7 +60,7 @@ def test_every_command_explains_itself(command, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["ask", ""], 2, "Type a sum such as 445+555"),
+        (["ask", ""], 2, "such as 445+555. Got ''"),
         (["ask", "12x+5"], 2, "such as 445+555. Got '12x+5'"),
         (["ask", "-5+3"], 2, "such as 445+555. Got '-5+3'"),
         (["ask", "5-3"], 2, "such as 445+555. Got '5-3'"),
