@@ -15,6 +15,7 @@ from untrained import untrained
 from waiting import wait_for
 
 from carryscope.certificate.certify import certify
+from carryscope.certificate.checking import check_certificate
 from carryscope.certificate.finding import RUNNING, Certificate
 from carryscope.certificate.subject import ProofSubject
 from carryscope.core.cluster import SchedulerLost
@@ -134,6 +135,7 @@ def test_two_local_processes_give_the_certificate_of_one_even_if_workers_are_kil
     killer.join()
     assert len(set(killed)) == 2
     assert but_for_the_time(again) == but_for_the_time(whole)
+    assert check_certificate(MODEL, again, workers=2) == check_certificate(MODEL, whole)
 
 
 @pytest.fixture

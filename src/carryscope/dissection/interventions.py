@@ -26,8 +26,7 @@ How = Literal["zero", "mean"]
 """Ablated to zero, or to the mean over the engine's reference questions at the same row."""
 
 HEADS, MLP, PATTERN = "attn.hook_z", "hook_mlp_out", "attn.hook_pattern"
-PER_HEAD = (HEADS, "attn.hook_k", "attn.hook_v")
-REPLACEABLE = (*PER_HEAD, MLP, "hook_resid_post")
+REPLACEABLE = (HEADS, MLP, "hook_resid_post")
 """The sites, within a block, that can be ablated or patched."""
 
 
@@ -37,7 +36,6 @@ class Ablate:
 
     site: str
     rows: tuple[int, ...]
-    """For keys and values: the positions that are read."""
     heads: tuple[int, ...] | None = None
     """Which heads, at a site that has heads; None means all."""
     how: How = "mean"
@@ -198,7 +196,7 @@ def _check_places(intervention: Intervention, part: str, config: ModelConfig) ->
     keys = intervention.keys if isinstance(intervention, Cut) else ()
     if part == MLP and not config.d_mlp:
         raise CallError("This model has no MLP.")
-    if intervention.heads is not None and part not in (*PER_HEAD, PATTERN):
+    if intervention.heads is not None and part not in (HEADS, PATTERN):
         raise CallError(f"{intervention.site} has no heads. Got heads {heads}.")
     if not intervention.rows or not all(0 <= p < config.context for p in intervention.rows + keys):
         raise CallError(f"Positions must be between 0 and {config.context - 1}. Got {intervention}")
