@@ -4,14 +4,14 @@ In: a trained run with an MLP, the base. Out: more runs, each an ordinary one th
 and continued, and the steps at which each came near the base's held-out loss.
 
     no-mlp                the same recipe for a model without an MLP
-    fresh-mlp             from the base: the MLP drawn anew and trained, all else frozen
-    fresh-attention       from the base: the attention drawn anew and trained, all else frozen
-    untrained-attention   control of fresh-mlp: attention drawn anew too, and left untrained
-    untrained-mlp         control of fresh-attention: MLP drawn anew too, and left untrained
+    fresh-mlp             from the base: the MLP drawn again and trained, all else frozen
+    fresh-attention       from the base: the attention drawn again and trained, all else frozen
+    untrained-attention   control of fresh-mlp: attention drawn again too, and left untrained
+    untrained-mlp         control of fresh-attention: MLP drawn again too, and left untrained
 
-`training/config.py` says what belongs to `attention` and `mlp`. Embeddings and readout are frozen in
-the last four, so that a success is due to the new part alone. A control differs from its variant in
-one thing: its frozen part was never trained. All four use the seed after the base's. With the
+`training/config.py` says what belongs to `attention` and `mlp`. Embeddings and readout are frozen
+in the last four, so that a success is due to the new part alone. A control differs from its variant
+in one thing: its frozen part was never trained. All four use the seed after the base's. With the
 base's own seed the new weights would be those that the base started from, on the same questions.
 """
 

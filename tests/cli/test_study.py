@@ -67,7 +67,7 @@ def test_a_minute_that_was_spent_is_not_spent_again(fields, tiny_run, calls):
 def test_what_was_stopped_gets_the_rest_of_its_minute(tiny_run, calls):
     left_behind(tiny_run, ended="asked to", seconds=15.0)
     api.first_proof(tiny_run)
-    assert calls == [{"minutes": 0.75, "workers": None}]
+    assert calls == [{"minutes": 0.75, "workers": None, "again": False}]
 
 
 @pytest.mark.parametrize(

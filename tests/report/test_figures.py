@@ -25,7 +25,7 @@ from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.framework import framework_graph
 from carryscope.report.figures.maps import one_pattern, staircase
 from carryscope.report.figures.nodes import node_map
-from carryscope.report.figures.training import task_curves
+from carryscope.report.figures.training import check_scale, task_curves
 from carryscope.report.shelf import Shelf
 from carryscope.task.tokens import Format
 from carryscope.training.config import RunConfig
@@ -175,7 +175,7 @@ def test_learning_curves_are_logarithmic_or_linear_and_nothing_else(shipped):
     assert "'type': 'log'" in logarithmic
     assert "'type': 'log'" not in linear
     with pytest.raises(CallError, match="'log' or 'linear'. Got 'cubic'"):
-        task_curves.__wrapped__(shipped.story, "cubic")
+        check_scale("cubic")
 
 
 def test_the_pattern_of_one_question_has_its_tokens_as_labels():

@@ -16,6 +16,7 @@ from report.shelves import (
 )
 
 import carryscope
+from carryscope.api import import_model
 from carryscope.model.transformer_lens import write_state_dict
 from carryscope.report.figures.catalogue import figure
 from carryscope.report.page import report_page
@@ -23,7 +24,7 @@ from carryscope.report.paper import paper_values
 from carryscope.report.parts import Picture, flat
 from carryscope.report.sections.report import report_sections
 from carryscope.report.shelf import Absent, Shelf
-from carryscope.stages import Run, import_model
+from carryscope.run import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, run_config
 
@@ -190,8 +191,8 @@ def test_a_run_that_was_only_trained_gets_a_useful_report(tiny_run):
 
 
 def test_a_run_with_some_stages_says_which_are_missing(tiny_run, tmp_path):
-    tiny_run.dissect("attention,nodes")
-    tiny_run.measure_risk()
+    tiny_run.dissection("attention,nodes")
+    tiny_run.risk()
     shelf = tiny_run.shelf()
     ids = [section.id for section in report_sections(shelf)]
     assert ids == ["verdict", "how", "failures", "attention", "nodes", "training", "method"]
@@ -203,14 +204,14 @@ def test_a_run_with_some_stages_says_which_are_missing(tiny_run, tmp_path):
 def test_findings_of_other_weights_are_left_out_and_it_says_why(tmp_path):
     directory = tmp_path / "run"
     train(run_config("tiny", {"steps": 20, "d_model": 24}), directory)
-    Run(directory).measure_risk()
+    Run(directory).risk()
     found = json.loads((directory / "findings" / "risk.json").read_text())
     (directory / "findings" / "risk.json").write_text(json.dumps({**found, "weights_sha256": "0"}))
     (directory / "findings" / "dissection.json").write_text("{")
     shelf = Run(directory).shelf()
     assert shelf.risk is None
     told = text_of(shelf)
-    assert "are about other weights" in told
+    assert "is about other weights" in told
     assert "is damaged or not a carryscope file" in told
 
 
@@ -221,8 +222,8 @@ def test_an_imported_model_gets_a_report(tiny_run, tmp_path):
     assert "imported from model.pth" in before
     assert "carryscope train" not in before
     assert "Do not rely on it" in before
-    run.dissect("attention,subtasks")
-    run.measure_risk()
+    run.dissection("attention,subtasks")
+    run.risk()
     page = run.report().read_text()
     assert "carryscope import model.pth --out" in page
     assert [
@@ -241,7 +242,7 @@ def test_there_is_a_report_for_every_preset(name, tmp_path, few_questions):
     config = run_config(name, {"steps": 3, "batch": 8, "final_batch": 0, "d_model": 24})
     train(config, tmp_path / "run")
     run = Run(tmp_path / "run")
-    run.dissect("attention")
+    run.dissection("attention")
     told = text_of(run.shelf())
     assert f"--preset {name} --d-model 24" in told
     assert f"adds two {config.model.digits}-digit numbers" in told

@@ -11,7 +11,6 @@ from report.shelves import shipped_shelf
 
 import carryscope
 from carryscope.report.page import report_page
-from carryscope.stages import SHIPPED
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +154,7 @@ def test_a_name_like_a_script_is_shown_and_not_run(visit, tmp_path):
     directory = tmp_path / hostile
     directory.mkdir()
     for file in ("config.json", "model.safetensors"):
-        (directory / file).symlink_to(SHIPPED / file)
+        (directory / file).symlink_to(carryscope.load().directory / file)
     page = visit(carryscope.load(directory).report(tmp_path / "report.html"))
     assert hostile in page.locator("h1").inner_text()
     assert page.locator("img").count() == 0

@@ -24,7 +24,7 @@ from carryscope.report.sections.method import commands, missing
 from carryscope.report.sections.report import report_sections
 from carryscope.report.sections.verdict import headline, verdict_section
 from carryscope.report.shelf import Shelf
-from carryscope.stages import Run
+from carryscope.run import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 from carryscope.verification.estimate import Rate
@@ -94,13 +94,13 @@ def test_the_verdict_shows_the_proved_shares_and_the_statement():
     assert headline(shelf).startswith("Right in 99.38%"), "what is measured is known better"
 
 
-def test_a_proof_that_has_not_come_to_whole_answers_yet_does_not_boast():
+def test_a_proof_without_any_whole_answer_does_not_boast():
     shelf = shelf_with(wrong=0, undecided=10**10, ended="time", seconds=60.2)
     shown = numbers(shelf)
     assert shown["of all answers proved"] == "none yet"
     assert "proved right" not in shown
     told = proved(shelf.certificate)
-    assert told.startswith("No whole answer is proved right or wrong yet. Token by token")
+    assert told.startswith("No whole answer is proved right or wrong yet. More is known token by")
     assert "A5 in 100%" in told
     assert "A1" not in told
     assert measured_and_proved(shelf.certificate, shelf.risk) == ""
@@ -113,14 +113,14 @@ def test_without_any_measurement_the_headline_is_what_is_proved():
     assert headline(nothing).startswith("Right in 9,941 of 10,000 uniform questions")
 
 
-def test_a_model_that_is_proved_entirely_is_told_so_first():
+def test_a_full_proof_is_the_headline():
     shelf = shelf_with(wrong=0, undecided=0)
     assert headline(shelf) == "Proved right in all 10,000,000,000 questions"
     assert proved(shelf.certificate) == "Proved: all 10,000,000,000 questions get the right answer."
     assert unfinished(shelf.certificate, shelf.where) == []
 
 
-def test_bounds_that_meet_are_told_as_a_number():
+def test_bounds_that_meet_become_one_number():
     found = certificate(2, wrong=7, undecided=0)
     told = "Proved: exactly 9,993 of all 10,000 questions get the right answer."
     assert proved(found) == told
@@ -145,7 +145,7 @@ def test_what_is_measured_is_held_against_what_is_proved(rate, said):
     assert said in measured_and_proved(certificate(), measured(*rate))
 
 
-def test_a_contradiction_with_all_questions_asked_is_told_as_an_error():
+def test_a_contradiction_with_all_questions_asked_is_an_error():
     told = measured_and_proved(certificate(), measured(0.5, 0.5, 0.5, exhaustive=True))
     assert "one of the two is in error" in told
     assert "interval" not in told
@@ -158,17 +158,17 @@ def test_tables_show_the_largest_families_with_an_example_each():
     assert len(tables["proved-wrong"].rows) == 8
     assert tables["proved-wrong"].rows[0] == [
         "A3",
-        "**PPG",
+        "097+3",
         "column 2 sums to 9, column 1 sums to 9, column 0 sums to 10 or more",
+        "**PPG",
         "10,000,000",
         "0.100%",
-        "097+3",
     ]
     assert "3 more are in findings/certificate.json" in tables["proved-wrong"].caption
     assert [row[0] for row in tables["undecided"].rows] == ["A1"]
     rows = {row[0]: row[1:] for row in tables["certificate-tokens"].rows}
     assert rows["A3"] == ["99.590%", "0.410%", "0%", "1,234"]
-    assert rows["whole answer"] == ["98.93%", "0.410%", "0.655%", ""]
+    assert rows["whole answer"] == ["98.93%", "0.410%", "0.655%", "7,404"]
     assert "9,893,567,900 right, 41,000,000 wrong" in tables["certificate-tokens"].caption
 
 
@@ -177,11 +177,11 @@ def test_tables_show_the_largest_families_with_an_example_each():
     [
         ({"ended": "time", "seconds": 60.3}, "After 60 seconds its time was up, with 50.0%"),
         ({"ended": "asked to", "seconds": 1.0}, "After 1 second it was stopped"),
-        ({"ended": "still running"}, "After 42 minutes it had not ended when this page"),
-        ({"ended": "decided", "until": 0.5}, "it was to decide 50%"),
+        ({"ended": "still running"}, "After 42 minutes it was still running when this page"),
+        ({"ended": "decided", "until": 0.5}, "it had decided the 50% that it was to decide"),
     ],
 )
-def test_a_search_that_ended_early_says_how_to_go_on(fields, why):
+def test_a_search_that_ended_early_says_how_to_continue(fields, why):
     shelf = shelf_with(undecided=5 * 10**9, **fields)
     (part,) = unfinished(shelf.certificate, shelf.where)
     assert part.state == "not finished"
@@ -191,7 +191,7 @@ def test_a_search_that_ended_early_says_how_to_go_on(fields, why):
 
 
 @pytest.mark.parametrize("fields", [{}, {"undecided": 5 * 10**9}, {"ended": "time"}])
-def test_a_search_with_nothing_left_to_do_is_not_told_to_go_on(fields):
+def test_a_search_with_nothing_left_to_do_is_not_to_be_continued(fields):
     """Enough is decided, or no box is left that could be split."""
     assert unfinished(shelf_with(**fields).certificate, "RUN") == []
 
@@ -204,17 +204,17 @@ def test_the_method_counts_boxes_and_says_for_how_long_to_search():
     assert f"carryscope certify {shelf.where} --check" in told
 
 
-def test_a_certificate_that_cannot_be_used_is_to_be_made_anew():
-    shelf = dataclasses.replace(
-        shipped_shelf(), certificate=None, refused={"certificate": "About other weights."}
-    )
-    (part,) = [part for part in missing(shelf) if "certify" in part.command]
-    assert part.command.endswith(" --again")
-    assert part.why == "About other weights."
+def test_a_certificate_that_cannot_be_used_is_to_be_made_again():
+    part = Absent("a certificate", "carryscope certify RUN --again", "About other weights.")
+    shelf = dataclasses.replace(shipped_shelf(), certificate=None, absent={"certificate": part})
+    assert part in missing(shelf)
+    with pytest.raises(CallError, match=r"missing. About other weights. Run: .*--again"):
+        shelf.needed("certificate")
 
 
 def test_a_model_of_two_layers_is_said_to_be_beyond_proof_and_nothing_is_offered():
-    shelf = dataclasses.replace(shelf_with(), certificate=None)
+    none = {"certificate": Absent("a certificate", "carryscope certify RUN")}
+    shelf = dataclasses.replace(shelf_with(), certificate=None, absent=none)
     assert any("certify" in part.command for part in missing(shelf))
     model = replaced(shelf.config.model, layers=2)
     deep = dataclasses.replace(shelf, config=replaced(shelf.config, model=model))
@@ -224,7 +224,7 @@ def test_a_model_of_two_layers_is_said_to_be_beyond_proof_and_nothing_is_offered
     assert "A certificate is for models of 1 layer" in note.text
     with pytest.raises(CallError, match="for models of 1 layer"):
         figure("certificate", deep)
-    with pytest.raises(CallError, match="needs a certificate.*Run: carryscope certify"):
+    with pytest.raises(CallError, match="needs a certificate, .* Run: carryscope certify"):
         figure("certificate", shelf)
 
 
@@ -282,8 +282,8 @@ def test_a_real_certificate_agrees_with_asking_every_question(tmp_path):
     directory = tmp_path / "run"
     train(run_config("tiny", {"steps": 60, "d_model": 24}), directory)
     run = Run(directory)
-    found = run.certify(workers=1, until=1.0, minutes=1.0)
-    run.measure_risk()
+    found = run.certificate(workers=1, until=1.0, minutes=1.0)
+    run.risk()
     shelf = run.shelf()
     assert shelf.certificate.proved_right == found.proved_right
     assert [section.id for section in report_sections(shelf)] == (
@@ -297,4 +297,4 @@ def test_a_real_certificate_agrees_with_asking_every_question(tmp_path):
     file.write_text(file.read_text().replace(found.weights_sha256, "0" * 64))
     assert run.shelf().certificate is None
     (part,) = [part for part in missing(run.shelf()) if "certify" in part.command]
-    assert "are about other weights" in part.why
+    assert "is about other weights" in part.why

@@ -132,7 +132,13 @@ def presets(*, json: bool = False) -> None:
     from carryscope.report.terminal import show
 
     rows = [
-        (name, _shape(preset.model), f"{preset.training.steps:,}", f"{preset.minutes:g}", preset.about)
+        (
+            name,
+            _shape(preset.model),
+            f"{preset.training.steps:,}",
+            f"{preset.minutes:g}",
+            preset.about,
+        )
         for name, preset in PRESETS.items()
     ]
     table = Table(

@@ -91,7 +91,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _SHORT = reprlib.Repr()
-_SHORT.maxstring = 60
+_SHORT.maxstring, _SHORT.maxother = 60, 100
 
 
 def _plain(value: Any) -> bool:

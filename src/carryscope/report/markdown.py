@@ -42,7 +42,7 @@ def with_code(text: str) -> str:
     """The same, with what stands between backticks as code."""
     if isinstance(text, Markdown):
         return text
-    pieces = re.split(r"`([^`|\n]+)`", text)
+    pieces = re.split(r"`([^`|<\n]+)`", text)
     return "".join(f"`{piece}`" if i % 2 else as_text(piece) for i, piece in enumerate(pieces))
 
 

@@ -56,8 +56,9 @@ class Shelf:
         record = getattr(self, stage)
         if record is not None:
             return record
+        if stage == "certificate" and self.beyond_proof:
+            raise CallError(self.beyond_proof)
         absent = self.absent.get(stage, Absent(f"the {stage} of the run"))
-        run = f" Run: {absent.command}" if absent.command else ""
-        raise CallError(
-            f"This needs the {stage} of the run, which is missing. {absent.why}".strip() + run
-        )
+        run = f"Run: {absent.command}" if absent.command else ""
+        told = [f"This needs {absent.what}, which is missing.", absent.why, run]
+        raise CallError(" ".join(filter(None, told)))

@@ -15,7 +15,6 @@ from carryscope.report.explorer.examples import examples
 from carryscope.report.explorer.page import SCRIPTS, STYLES, explorer_parts
 from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import reference_means
-from carryscope.stages import SHIPPED
 from carryscope.task.columns import Columns
 from carryscope.task.questions import parse_question
 from carryscope.training.loop import train
@@ -245,7 +244,9 @@ def test_the_command_writes_the_page_and_ends_with_its_path(tiny_run, capsys, tm
 
 def test_findings_about_other_weights_are_left_out_with_a_remark(tiny_run, capsys, tmp_path):
     findings = tiny_run / "findings" / "dissection.json"
-    findings.write_bytes((SHIPPED / "findings" / "dissection.json").read_bytes())
+    findings.write_bytes(
+        (carryscope.load().directory / "findings" / "dissection.json").read_bytes()
+    )
     assert cli(["explorer", str(tiny_run), "--out", str(tmp_path / "page.html")]) == 0
     assert "without findings" in capsys.readouterr().err
     findings.unlink()

@@ -155,9 +155,14 @@ def _learnt_look() -> dict[str, Any]:
     return look
 
 
-def _axis(scale: Scale, losses: list[float]) -> alt.Y:
+def check_scale(scale: str) -> None:
+    """Refuse an axis that is neither logarithmic nor linear."""
     if scale not in ("log", "linear"):
         raise CallError(f"A scale is 'log' or 'linear'. Got '{scale}'.")
+
+
+def _axis(scale: str, losses: list[float]) -> alt.Y:
+    check_scale(scale)
     if scale == "log":
         return loss_axis(alt.Y, min(losses), max(losses))
     axis = alt.Y("value:Q", title="loss").axis(grid=True, tickCount=5)
