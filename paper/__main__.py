@@ -14,6 +14,7 @@ from carryscope.cli.console import log, print_json, print_plain
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.progress import Stopped
 from carryscope.core.workers import shared_out
+from paper.claims.page import ClaimsResult
 from paper.plan import Planned
 
 
@@ -25,6 +26,7 @@ def reproduce(
     out: Path | None = None,
     workers: int | None = None,
     threads: int | None = None,
+    pages: bool = False,
     json: bool = False,
 ) -> None:
     """Reproduce the paper: train all its models, study them, and judge each of its claims.
@@ -51,18 +53,24 @@ def reproduce(
         Processes, each with one model. Default: one for each core.
     threads
         Processor threads of each worker. Default: the cores divided among the workers.
+    pages
+        Only judge the results in OUT again and write their pages. Nothing is trained.
     json
         Print the judged claims as JSON.
     """
     from paper.models import chosen
     from paper.plan import plan
-    from paper.publish import check_out, would_be_lost, write_results
+    from paper.publish import check_out, rewrite, would_be_lost, write_results
+    from paper.record import Results
     from paper.reproduce import reproduce as make
 
     if quick and out is not None:
         raise CallError("A quick run keeps its results with its runs: leave out --out.")
     runs = runs / "quick" if quick else runs
     out = out or (runs / "results" if quick else Path("paper/results"))
+    if pages:
+        _show(rewrite(Results(out)), out, json=json)
+        return
     names, (count, each) = chosen(only), shared_out(workers, threads)
     check_out(names, runs, out)
     planned = plan(names, runs, quick=quick, threads=each)
@@ -74,13 +82,17 @@ def reproduce(
     if lost:
         problems.append(f"{out} was not written, because it has results of {', '.join(lost)}.")
     else:
-        found = write_results(runs, out, quick=quick)
-        if json:
-            print_json(found)
-        else:
-            print_plain(f"{found.sentence}\n\n{out / 'claims.md'}")
+        _show(write_results(runs, out, quick=quick), out, json=json)
     if problems:
         raise WorkError(" ".join(problems))
+
+
+def _show(found: ClaimsResult, out: Path, *, json: bool) -> None:
+    """The result in a sentence, and the page that has all of it."""
+    if json:
+        print_json(found)
+    else:
+        print_plain(f"{found.sentence}\n\n{out / 'claims.md'}")
 
 
 def _show_plan(planned: Sequence[Planned], workers: int) -> None:

@@ -16,16 +16,17 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from carryscope.core.errors import CallError
 from carryscope.core.machine import machine
 from carryscope.core.storage import read_json, write_bytes, write_json
-from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE
+from carryscope.model.run_files import CONFIG_FILE, WEIGHTS_FILE
 from carryscope.report.markdown import link, table
 from carryscope.run import Run
-from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING
+from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING, Stage
 from carryscope.sweeps.finding import SWEEP_FILE, Sweep, resummarised
 from carryscope.sweeps.page import write_pages as sweep_pages
 from carryscope.training.loop import is_finished
@@ -48,7 +49,7 @@ from paper.mlp.table import study_page
 from paper.models import MLP_RECORD, MLP_STUDY, MODELS, QUICK, STUDIED, SWEEPS
 from paper.record import Results
 
-KEPT = (TRAINING, DISSECTION, RISK, FAITHFULNESS, EXAM)
+KEPT: tuple[Stage[Any], ...] = (TRAINING, DISSECTION, RISK, FAITHFULNESS, EXAM)
 """The findings that are kept."""
 
 README, MLP_PAGE = "README.md", f"{MLP_STUDY}.md"
@@ -117,6 +118,20 @@ def write_results(directory: Path, out: Path, *, quick: bool) -> ClaimsResult:
     return result
 
 
+def rewrite(results: Results) -> ClaimsResult:
+    """Judge the claims again from the records, and write all pages again. No runs are needed."""
+    out, known = results.directory, results.claims
+    for name, sweep in results.sweeps.items():
+        write_json(out / name / SWEEP_FILE, resummarised(sweep))
+    if results.mlp_study is not None:
+        write_json(out / MLP_RECORD, retold(results.mlp_study))
+    again = claims_result(results.judged_again(), machine=known.machine, quick=known.quick)
+    result = msgspec.structs.replace(again, package_version=known.package_version)
+    write_json(out / CLAIMS_RESULT, result)
+    write_pages(results)
+    return result
+
+
 def write_pages(results: Results) -> None:
     """Write all pages and figures from the records of a reproduction."""
     out, claims = results.directory, results.claims
@@ -166,7 +181,7 @@ def _sweeps(directory: Path, out: Path) -> dict[str, Sweep]:
 
 def _keep_run(run: Run, out: Path) -> None:
     """A run's config, and those of its findings that are about its weights."""
-    there = [stage.file for stage in KEPT if run.read(stage)[0] is not None]
+    there = [stage.file for stage in KEPT if run.read(stage).found is not None]
     for file in (Path(CONFIG_FILE), *there):
         record = (run.directory / file).read_bytes()
         write_bytes(out / file, msgspec.json.format(record, indent=ON_ONE_LINE))

@@ -33,11 +33,11 @@ def reproduce(
     progress: Progress = silent,
 ) -> dict[str, str]:
     """Do what is left of a plan. Returns what failed, with the reason."""
-    crew = {"workers": workers, "threads": threads}
+    crew = partial(side_by_side, workers=workers, threads=threads, progress=progress)
     jobs = {
         one.name: partial(study_model, recipe(one.name, quick=quick)) for one in in_order(planned)
     }
-    failed = side_by_side(jobs, runs, unit="models", progress=progress, **crew).failed
+    failed = crew(jobs, runs, unit="models").failed
     if not any(one.name == MLP_STUDY and one.left for one in planned):
         return failed
     if not is_finished(runs / STUDIED):
@@ -50,7 +50,7 @@ def reproduce(
         v.name: partial(variant_subject, v, base.directory.absolute(), loss, steps)
         for v in VARIANTS
     }
-    outcome = side_by_side(variants, where, unit="variants", progress=progress, **crew)
+    outcome = crew(variants, where, unit="variants")
     if not outcome.failed:
         subjects = [first, *(outcome.done[variant.name] for variant in VARIANTS)]
         write_json(where / STUDY_FILE, mlp_study(base, subjects))

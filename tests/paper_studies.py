@@ -6,7 +6,6 @@ from functools import cache
 import msgspec
 import torch
 from built_adder import built_adder
-from carryscope.verification.risk_finding import RiskFinding
 
 import carryscope
 from carryscope.core.evidence import Mean
@@ -20,7 +19,7 @@ from carryscope.task.questions import Questions
 from carryscope.training.config import RunConfig
 from carryscope.verification.faithfulness import faithful
 from carryscope.verification.judging import Mistakes
-from carryscope.verification.risk import judged_risk
+from carryscope.verification.risk import RiskFinding, judged_risk
 from paper.claims.claims import load_claims
 from paper.claims.judging import judge_one
 from paper.claims.reading import Study, study_of
@@ -77,7 +76,6 @@ def _risk(model: Transformer) -> RiskFinding:
         seed=0,
         width=1.0,
         budget=20_000,
-        on_round=lambda _: None,
     )
 
 

@@ -13,6 +13,7 @@ PACKAGE = Path(carryscope.__file__).parent
 ROOMS = [
     "version",
     "core",
+    "shipped",
     "task",
     "model",
     "training",
@@ -21,6 +22,8 @@ ROOMS = [
     "certificate",
     "report",
     "stages",
+    "run",
+    "api",
     "sweeps",
     "cli",
     "__main__",

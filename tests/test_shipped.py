@@ -5,7 +5,7 @@ import pytest
 import carryscope
 from carryscope.dissection.dissect import dissect
 from carryscope.model.prediction import predict
-from carryscope.stages import SHIPPED
+from carryscope.shipped import SHIPPED
 from carryscope.training.data import held_out_questions
 from carryscope.training.presets import preset
 from carryscope.training.summary import card, curated_exam
@@ -38,7 +38,7 @@ def test_its_curated_answers_are_those_on_its_card(run, model):
 
 
 def test_its_card_is_the_one_its_findings_give(run):
-    assert (SHIPPED / "README.md").read_text() == card(run.training(), run.config)
+    assert (SHIPPED / "fast-5" / "README.md").read_text() == card(run.training(), run.config)
 
 
 def test_it_adds_simple_sums_and_fails_at_cascades_as_the_paper_found(run):

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Literal
 
 import msgspec
-from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
 
 from carryscope.core.evidence import Share
 from carryscope.dissection.keys import SURE
 from carryscope.task.strata import look_ahead_probabilities
 from carryscope.verification.algorithms import ALGORITHM_1
+from carryscope.verification.faithfulness import PREDICTS_ANSWERS, PREDICTS_ERRORS
 from carryscope.verification.risk_verdict import UNSAFE
 from paper.claims.attention import ROLES
 from paper.claims.carries import wrong_at_depth
@@ -77,14 +77,15 @@ def explains_everything(claim: Claim, studies: Studies) -> list[Check]:
     inside = next(one for one in found.inside if one.name == ALGORITHM_1).joint.overall
     return [
         Check(
-            what=f"it gives the model's whole answer in at least {TELLS_ANSWERS:.0%} of questions",
-            holds=whole.agreement.low >= TELLS_ANSWERS,
+            what="it gives the model's whole answer in at least "
+            f"{PREDICTS_ANSWERS:.0%} of questions",
+            holds=whole.agreement.low >= PREDICTS_ANSWERS,
             numbers=[answers],
             role="core",
         ),
         Check(
-            what=f"where either is wrong, both say the same in at least {TELLS_ERRORS:.0%}",
-            holds=alike is not None and alike.low >= TELLS_ERRORS,
+            what=f"where either is wrong, both say the same in at least {PREDICTS_ERRORS:.0%}",
+            holds=alike is not None and alike.low >= PREDICTS_ERRORS,
             numbers=[share("same error", study, alike)] if alike else [],
         ),
         Check(

@@ -27,14 +27,14 @@ def _number(
     paper: str | None = None,
 ) -> Number:
     """A number with the interval that its value has, if any."""
-    known = isinstance(value, Interval)
+    known = value if isinstance(value, Interval) else None
     return Number(
         what=what,
         run=study.name if study else None,
         kind=kind,
-        estimate=value.estimate if known else value,
-        low=value.low if known else None,
-        high=value.high if known else None,
+        estimate=value.estimate if isinstance(value, Interval) else value,
+        low=known.low if known else None,
+        high=known.high if known else None,
         of=of,
         of_what=of_what,
         paper=paper,

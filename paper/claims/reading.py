@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from carryscope.verification.risk_finding import RiskFinding
-
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.first_digits import FirstDigitsFinding
@@ -32,6 +30,7 @@ from carryscope.training.losses import StepRecord
 from carryscope.training.presets import run_config
 from carryscope.training.summary import LAST_STEPS, TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding
+from carryscope.verification.risk import RiskFinding
 from paper.claims.claims import Check, Claim
 from paper.exam import EXAM, ExamFinding
 from paper.mlp.finding import MlpStudy
@@ -190,4 +189,4 @@ def reproduce(name: str) -> str:
 
 def study_of(name: str, run: Run) -> Study:
     """A run as measures see it."""
-    return Study(name, run.shelf(), run.metrics, run.read(EXAM)[0])
+    return Study(name, run.shelf(), run.metrics, run.read(EXAM).found)

@@ -1,18 +1,18 @@
 """The paper's tables and ours, in Markdown.
 
-In: the shelves of runs by name. Out: `tables.md`: the loss by number of digits over all runs, then
-for each run the tables of its report that the paper has too.
+In: the shelves of runs by name. Out: the page `tables.md`: the loss by number of digits over all
+runs, then for each run the tables of its report that the paper has too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from carryscope.core.words import loss
-from carryscope.report.markdown import as_text, table
+from carryscope.report.markdown import as_text, markdown
 from carryscope.report.paper import paper_cell
-from carryscope.report.parts import Note, Table, flat
-from carryscope.report.sections.how import dissection_sections
+from carryscope.report.parts import Note, Section, Table, flat
+from carryscope.report.sections.dissection import attention_section, heads_section, rows_section
 from carryscope.report.sections.training import training_section
 from carryscope.report.shelf import Shelf
 from carryscope.training.summary import LAST_STEPS
@@ -28,7 +28,7 @@ TABLES = (
     "class-table",
     "roles",
 )
-"""Those tables: Tab. 2, the mix, Tab. 4, 5, 6, 3, and what each head reads."""
+"""Tables of a report: Tab. 2, the mix, Tab. 4, 5, 6, 3, and what each head reads."""
 
 
 def tables_markdown(shelves: Mapping[str, Shelf], *, note: str = "") -> str:
@@ -38,13 +38,13 @@ def tables_markdown(shelves: Mapping[str, Shelf], *, note: str = "") -> str:
         note,
         "A column `paper` has the paper's values for models with as many digits. Those models have "
         "three heads, and their losses are those after 5,000 steps.",
-        _by_digits(shelves),
+        markdown([_by_digits(shelves)]),
         *(_of_run(name, shelf) for name, shelf in shelves.items()),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _by_digits(shelves: Mapping[str, Shelf]) -> str:
+def _by_digits(shelves: Mapping[str, Shelf]) -> Table:
     """Tab. 1: the final loss by the number of digits."""
     rows = [
         [
@@ -59,26 +59,26 @@ def _by_digits(shelves: Mapping[str, Shelf]) -> str:
         for name, shelf in shelves.items()
         if shelf.training is not None
     ]
-    if not rows:
-        return ""
     last = f"last {LAST_STEPS} steps"
     head = ["run", "digits", "heads", "steps", "held-out loss", last, "paper"]
     note = "Teacher-forced. Paper: Tab. 1, a final training loss after 5,000 steps of 64 questions."
-    return f"## Final loss by number of digits\n\n{table(head, rows)}\n\n{note}"
+    return Table("loss-by-digits", "Final loss by number of digits", head, rows, note)
 
 
 def _of_run(name: str, shelf: Shelf) -> str:
-    training = training_section(shelf)
-    sections = [*([training] if training else []), *dissection_sections(shelf.dissection)]
-    shown = [f"## {as_text(name)}"]
-    for part in flat(sections):
-        if isinstance(part, Table) and part.name in TABLES:
-            shown.append(_table(part))
-        elif isinstance(part, Note) and part.title:
-            shown.append(f"**{as_text(part.title)}.** {as_text(part.text)}")
-    return "\n\n".join(shown) if len(shown) > 1 else ""
+    shown = [
+        part
+        for part in flat(_sections(shelf))
+        if (isinstance(part, Table) and part.name in TABLES)
+        or (isinstance(part, Note) and part.title)
+    ]
+    return f"## {as_text(name)}\n\n{markdown(shown, level=3)}" if shown else ""
 
 
-def _table(part: Table) -> str:
-    caption = f"\n\n{as_text(part.caption)}" if part.caption else ""
-    return f"### {as_text(part.title)}\n\n{table(part.head, part.rows)}{caption}"
+def _sections(shelf: Shelf) -> Iterator[Section]:
+    """The sections of a report that have these tables."""
+    found = [training_section(shelf)]
+    if shelf.dissection is not None:
+        makers = (rows_section, heads_section, attention_section)
+        found += [make(shelf.dissection) for make in makers]
+    yield from (section for section in found if section is not None)

@@ -167,7 +167,7 @@ def _without(none: Subject, base: Subject) -> str:
     return (
         f"has {now / then:,.0f} times the base's training loss after {none.steps:,} steps "
         f"({now:.3f} against {then:.3f}), and ends at {_ratio(none, base)} times the held-out loss "
-        f"that the base has after {base.steps:,}"
+        f"that the base has after {base.steps:,} steps"
     )
 
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from carryscope.training.parts import part_of
 
 from carryscope.core.evidence import Share
 from carryscope.core.progress import Progress
 from carryscope.model.prediction import answer, predict
 from carryscope.run import Run
 from carryscope.task.sampling import uniform
+from carryscope.training.config import part_of
 from carryscope.training.data import held_out_questions
 from carryscope.training.summary import held_out_mean
 from carryscope.version import __version__

@@ -4,14 +4,14 @@ In: a trained run with an MLP, the base. Out: more runs, each an ordinary one th
 and continued, and the steps at which each came near the base's held-out loss.
 
     no-mlp                the same recipe for a model without an MLP
-    fresh-mlp             from the base: the MLP drawn anew and trained, all else frozen
-    fresh-attention       from the base: the attention drawn anew and trained, all else frozen
-    untrained-attention   control of fresh-mlp: attention drawn anew too, and left untrained
-    untrained-mlp         control of fresh-attention: MLP drawn anew too, and left untrained
+    fresh-mlp             from the base: the MLP drawn again and trained, all else frozen
+    fresh-attention       from the base: the attention drawn again and trained, all else frozen
+    untrained-attention   control of fresh-mlp: attention drawn again too, and left untrained
+    untrained-mlp         control of fresh-attention: MLP drawn again too, and left untrained
 
-`training/parts.py` says what belongs to `attention` and `mlp`. Embeddings and readout are frozen in
-the last four, so that a success is due to the new part alone. A control differs from its variant in
-one thing: its frozen part was never trained. All four use the seed after the base's. With the
+`training/config.py` says what belongs to `attention` and `mlp`. Embeddings and readout are frozen
+in the last four, so that a success is due to the new part alone. A control differs from its variant
+in one thing: its frozen part was never trained. All four use the seed after the base's. With the
 base's own seed the new weights would be those that the base started from, on the same questions.
 """
 
@@ -21,13 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from carryscope.training.parts import Part, all_but
 
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress
 from carryscope.core.storage import read_json, write_json
 from carryscope.run import Run
-from carryscope.training.config import LARGEST_SEED, RunConfig
+from carryscope.training.config import LARGEST_SEED, ModelPart, RunConfig, all_but
 from carryscope.training.loop import train
 from carryscope.training.presets import changed
 from carryscope.training.starting import started_config
@@ -54,8 +53,8 @@ class Variant:
 
     name: str
     about: str
-    renew: tuple[Part, ...] = ()
-    learns: Part | None = None
+    renew: tuple[ModelPart, ...] = ()
+    learns: ModelPart | None = None
     """The one part that is trained; with None a model without an MLP is trained from scratch."""
 
     @property

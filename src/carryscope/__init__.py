@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from carryscope.core.errors import CallError, WorkError
     from carryscope.core.progress import Progress, Stopped
     from carryscope.dissection.asking import Answer
-    from carryscope.dissection.interventions import Ablate, Cut, Patch
+    from carryscope.dissection.interventions import Ablate, Cut, Node, Patch
     from carryscope.model.config import ModelConfig
     from carryscope.model.transformer import Transformer
     from carryscope.run import Run
@@ -43,6 +43,7 @@ __all__ = [
     "Columns",
     "Cut",
     "ModelConfig",
+    "Node",
     "Operation",
     "Patch",
     "Progress",
@@ -76,6 +77,7 @@ _MODULE_OF = {
     "Answer": "dissection.asking",
     "Ablate": "dissection.interventions",
     "Cut": "dissection.interventions",
+    "Node": "dissection.interventions",
     "Patch": "dissection.interventions",
     "ModelConfig": "model.config",
     "Transformer": "model.transformer",

@@ -100,16 +100,14 @@ def first_proof(
     if run.config.model.layers != 1:
         return None
     kept = run.read(CERTIFICATE)
-    known = kept.found
-    if known is None or not known.can_be_continued:
-        again = known is not None or bool(kept.why)
-        return run.certificate(
-            minutes=PROOF_MINUTES, workers=workers, again=again, progress=progress
-        )
-    left = PROOF_MINUTES - known.seconds / 60
-    if known.ended in ("decided", "time") or left <= 0:
-        return known
-    return run.certificate(minutes=left, workers=workers, progress=progress)
+    left, again = PROOF_MINUTES, bool(kept.why)
+    if kept.found is not None:
+        spent = kept.found.seconds / 60
+        if kept.found.ended in ("decided", "time") or spent >= PROOF_MINUTES:
+            return kept.found
+        again = not kept.found.can_be_continued
+        left -= 0 if again else spent
+    return run.certificate(minutes=left, workers=workers, again=again, progress=progress)
 
 
 def import_model(source: Path | str, directory: Path | str) -> Run:

@@ -16,9 +16,10 @@ runs/<name>/
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import read_json, write_bytes
 from carryscope.dissection.asking import Answer, answers, answers_without
-from carryscope.dissection.dissect import dissect
+from carryscope.dissection.dissect import applies, dissect
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.findings import Dissection, chosen_parts
 from carryscope.dissection.interventions import Without
@@ -104,11 +105,15 @@ class Run(RunDirectory):
         The seed of the questions is that of the findings that are there, or 0.
         """
         parts = chosen_parts(only)
-        _check_seed(seed)
 
         def there(known: Dissection) -> bool:
-            missing = [part for part in parts if getattr(known, part) is None]
-            return seed in (None, known.seed) and not any(map(self._has, missing))
+            missing = [
+                part
+                for part in parts
+                if getattr(known, part) is None
+                and applies(part, self.config.model, trained=self.trained)
+            ]
+            return seed in (None, known.seed) and not missing
 
         def make(known: Dissection | None, keep: Callable[[Dissection], None]) -> Dissection:
             if known is not None and seed not in (None, known.seed):
@@ -129,10 +134,6 @@ class Run(RunDirectory):
             return found
 
         return self.find(DISSECTION, make, enough=there, again=again)
-
-    def _has(self, part: str) -> bool:
-        """Whether there is anything to study in a part of the dissection: an MLP, a training."""
-        return {"mlp": self.config.model.d_mlp > 0, "story": self.trained}.get(part, True)
 
     def risk(
         self,
@@ -170,7 +171,6 @@ class Run(RunDirectory):
         `algorithm` is one of your own: a function from `Columns` to answer digits, or where
         to find it, `file.py:name`.
         """
-        _check_seed(seed)
         dissection = self.known(DISSECTION)
         digits = self.config.model.digits
         own = load_algorithm(algorithm, digits) if isinstance(algorithm, str) else algorithm
@@ -212,9 +212,7 @@ class Run(RunDirectory):
                 progress=progress,
             )
 
-        def enough(known: Certificate) -> bool:
-            return known.ended != "still running" and known.decided >= until
-
+        enough = partial(Certificate.is_enough, until=until)
         return self.find(CERTIFICATE, make, enough=enough, again=again)
 
     def ask(self, question: str, *, without: Without = ()) -> Answer:
@@ -257,11 +255,10 @@ class Run(RunDirectory):
         if dissection is not None and dissection.story is not None:
             return dissection.story
         layout = self.config.model.layout
-        try:
-            metrics = self.metrics()
-        except CallError:
-            return None
-        return training_story(metrics, layout.digits, layout.answer_names) if metrics else None
+        with contextlib.suppress(CallError):
+            if metrics := self.metrics():
+                return training_story(metrics, layout.digits, layout.answer_names)
+        return None
 
     def figure(self, name: str) -> Figure:
         """A figure of the findings, such as `staircase`."""
@@ -271,13 +268,13 @@ class Run(RunDirectory):
 
     def attention_figure(self, question: str) -> Figure:
         """Where every head looks, at every row, for one question."""
-        from carryscope.dissection.attention import pattern
         from carryscope.report.figures.maps import one_pattern
         from carryscope.task.questions import parse_question
 
         layout = self.config.model.layout
         tokens = layout.encode(parse_question(question, layout.digits))
-        return one_pattern(pattern(self.model(), tokens), layout.text(tokens[0]), layout)
+        _, patterns = PlainModel.read(self.directory)(tokens)
+        return one_pattern(patterns[0], layout.text(tokens[0]), layout)
 
     def report(self, path: Path | str | None = None, *, progress: Progress = silent) -> Path:
         """Write the report, one file for any browser; by default into the run."""
@@ -300,8 +297,3 @@ class Run(RunDirectory):
         from carryscope.report.page import notebook
 
         return notebook(self.shelf())
-
-
-def _check_seed(seed: int | None) -> None:
-    if seed is not None and seed < 0:
-        raise CallError(f"seed must be at least 0. Got {seed}.")

@@ -8,7 +8,7 @@ from box_spaces import questions_of, space_of
 
 from carryscope.certificate.boxes import UNKNOWN, Row, RowSpace
 from carryscope.certificate.finding import families
-from carryscope.certificate.proof import OPEN, RowProof, count_questions
+from carryscope.certificate.proof import OPEN, RowProof
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Questions
 from carryscope.task.tokens import Format, FormatName
@@ -28,7 +28,7 @@ def test_the_digits_of_a_box_are_just_those_of_its_questions(seed: int) -> None:
     space = space_of(2, seed % 3)
     box = split_at_random(space, seed)
     questions = questions_of(space, box[0])
-    assert count_questions(space, box) == len(questions)
+    assert space.count(box) == len(questions)
     columns = Columns.of(questions)
     sets = space.digits(box)[0]
     for digit in range(3):
@@ -44,7 +44,7 @@ def test_settled_boxes_hold_every_question_once_with_one_target_and_one_query(
         space = space_of(2, index, name)
         proof = RowProof.settled(space)
         boxes = proof.boxes[proof.open_boxes()]
-        assert count_questions(space, boxes) == 10_000
+        assert space.count(boxes) == 10_000
         digits = space.digits(boxes)
         assert (space.targets(digits) != UNKNOWN).all()
         assert (space.queries(digits) != UNKNOWN).all()
@@ -76,7 +76,7 @@ def test_fixed_and_earlier_tokens_stand_where_the_row_says() -> None:
 
 def test_masses_of_twenty_digits_are_exact() -> None:
     space = space_of(20, 0)
-    assert count_questions(space, space.everything) == 10**40
+    assert space.count(space.everything) == 10**40
 
 
 def test_the_proof_says_of_a_question_what_its_leaf_says() -> None:
@@ -97,7 +97,7 @@ def test_boxes_of_many_columns_are_counted_exactly_family_by_family() -> None:
         for box in boxes
     ]
     assert space.sizes(boxes).tolist() == by_hand
-    assert count_questions(space, boxes) == sum(by_hand) == 100**11
+    assert space.count(boxes) == sum(by_hand) == 100**11
     found = families(proof, OPEN)
     assert sum(int(family.questions) for family in found) == 100**11
     assert sum(family.boxes for family in found) == len(boxes)

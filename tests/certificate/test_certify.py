@@ -1,4 +1,4 @@
-"""The certificate against the truth: every question asked, circuits that are known, no circuit."""
+"""The certificate against the truth: every question, known circuits, no circuit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def all_questions(digits: int) -> Questions:
 def trained_tiny(tmp_path_factory: pytest.TempPathFactory) -> Transformer:
     """A small model that was trained a little: mostly right, not always."""
     where = tmp_path_factory.mktemp("runs") / "tiny"
-    train(run_config("tiny", {"steps": 300, "d_model": 48}), where)
+    train(run_config("tiny", {"steps": 300, "d_model": 24}), where)
     return load_model(where)
 
 

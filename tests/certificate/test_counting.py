@@ -41,8 +41,7 @@ def members(proof: RowProof, *verdicts: int) -> set[int]:
 def test_the_overlap_of_two_rows_is_what_counting_finds(seed: int) -> None:
     one, other = random_proof(0, seed), random_proof(1, seed + 100)
     expected = len(members(one, WRONG) & members(other, WRONG))
-    found = overlap(one.space, one.leaves(WRONG), other.space, other.leaves(WRONG))
-    assert found == expected
+    assert overlap(one, other, (WRONG,)) == expected
 
 
 @pytest.fixture(params=[0, 3])
@@ -83,9 +82,8 @@ def test_too_many_pairs_are_not_counted_and_counts_stay_safe(
 
 
 def test_overlaps_of_ten_digits_are_counted_in_whole_numbers() -> None:
-    space = space_of(10, 0)
-    everything = space.everything
-    assert overlap(space, everything, space, everything) == 10**20
+    everything = RowProof(space_of(10, 0))
+    assert overlap(everything, everything, (OPEN,)) == 10**20
 
 
 def test_every_verdict_of_a_proof_is_counted_once() -> None:

@@ -24,8 +24,8 @@ def test_a_model_that_is_right_throughout_gets_one_sentence() -> None:
 def test_before_whole_questions_are_proved_single_digits_are_reported() -> None:
     digits = [digit_proof("A1", right=60), digit_proof("A0", right=35)]
     said = statement(Counts(100, 0, 0), digits, [])
-    assert "Proved right of single digits: A1 60.0%, A0 35.0%." in said
-    assert "single digits" not in statement(Counts(100, 1, 0), digits, [])
+    assert "Single digits proved right: A1 in 60.0%, A0 in 35.0%." in said
+    assert "Single digits" not in statement(Counts(100, 1, 0), digits, [])
 
 
 def test_the_largest_failure_is_in_the_words_of_the_operation() -> None:

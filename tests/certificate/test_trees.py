@@ -1,4 +1,4 @@
-"""Trees of digit pairs: every split is a partition, and the levels are those that are asked for."""
+"""Trees of digit pairs: every split is a partition, and the levels are the given ones."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`carryscope certify` as a person uses it: proving, going on, checking, and what it refuses."""
+"""`carryscope certify` as a person uses it: proving, continuing, checking, and what it refuses."""
 
 import json
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from carryscope.cli.certify import show_certificate
 from report.certificates import certificate
+from rich.console import Console
 
 from carryscope.cli.main import run
 from carryscope.core.storage import write_json
@@ -18,6 +18,8 @@ from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.model.files import save_weights
 from carryscope.model.run_files import CONFIG_FILE, WEIGHTS_FILE
 from carryscope.model.transformer import Transformer, initialise
+from carryscope.report.findings import parts_of
+from carryscope.report.terminal import show
 from carryscope.training.config import RunConfig
 
 
@@ -39,20 +41,18 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_certify_shows_what_is_proved_and_ends_with_the_path(certified, capsys):
     assert run(["certify", str(certified), "--until", "0.5"]) == 0
-    told = capsys.readouterr()
-    words = " ".join(told.out.split())
-    assert "Proved, token by token" in words
-    assert "Undecided, largest first" in words
-    assert "Of all 10,000 questions" in words
-    assert told.out.rstrip().endswith("certificate.json")
+    shown = capsys.readouterr().out
+    assert "of all 10,000 questions get the right answer" in " ".join(shown.split())
+    assert "A2" in shown
+    assert shown.rstrip().endswith("certificate.json")
 
 
 def test_numbers_of_questions_are_never_cut_off(capsys):
-    for digits, open_, told in ((5, 12_345, "12,345"), (10, 10**18, "1.00%")):
-        show_certificate(certificate(digits, undecided=open_))
-        table = capsys.readouterr().out.split("Proved wrong")[0]
-        assert told in table
-        assert "…" not in table
+    for digits, undecided, share in ((5, 12_345, "12,345"), (10, 10**18, "1.00%")):
+        show(parts_of(certificate(digits, undecided=undecided)), Console(width=80))
+        shown = capsys.readouterr().out
+        assert share in shown
+        assert "…" not in shown
 
 
 def test_certify_as_json_has_the_counts_as_decimal_strings_and_no_log(certified, capsys):
@@ -64,7 +64,7 @@ def test_certify_as_json_has_the_counts_as_decimal_strings_and_no_log(certified,
     assert "log" not in found
 
 
-def test_check_says_how_much_was_computed_anew(certified, capsys):
+def test_check_says_how_much_was_computed_again(certified, capsys):
     assert run(["certify", str(certified), "--check"]) == 0
     assert "The certificate holds" in capsys.readouterr().out
 
@@ -100,7 +100,7 @@ def test_certify_says_in_one_line_what_is_not_supported(tmp_path, capsys):
     assert "carryscope certify" in capsys.readouterr().err
 
 
-def test_ctrl_c_keeps_what_is_proved_and_the_same_command_goes_on(tmp_path):
+def test_ctrl_c_keeps_what_is_proved_and_the_same_command_continues(tmp_path):
     where = make_run(tmp_path / "long", digits=3)
     command = [sys.executable, "-m", "carryscope", "certify", str(where)]
     command += ["--until", "1", "--workers", "2", "--json"]
@@ -108,9 +108,8 @@ def test_ctrl_c_keeps_what_is_proved_and_the_same_command_goes_on(tmp_path):
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
     )
     assert process.stderr is not None
-    while ", 0 boxes" in (line := process.stderr.readline()):
-        pass
-    assert "boxes" in line
+    while "boxes" not in (line := process.stderr.readline()) or " 0 boxes" in line:
+        assert line, "the search ended before it was interrupted"
     os.killpg(process.pid, signal.SIGINT)
     out, _ = process.communicate(timeout=60)
     found = json.loads(out)

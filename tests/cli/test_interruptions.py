@@ -68,7 +68,7 @@ def test_kill_9_at_any_moment_then_the_same_command_gives_the_very_same_weights(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_saves_and_says_how_to_go_on(whole, tmp_path, number):
+def test_ctrl_c_saves_and_says_how_to_continue(whole, tmp_path, number):
     directory = tmp_path / "run"
     process = start(directory)
     wait_for(checkpoint(directory).exists)
@@ -77,10 +77,8 @@ def test_ctrl_c_saves_and_says_how_to_go_on(whole, tmp_path, number):
     assert process.returncode == 1
     last = told.strip().splitlines()[-1]
     assert last.startswith("carryscope: Stopped at step ")
-    hint = f"carryscope train --out {directory} --threads 1"
-    assert last.endswith(f"saved. Go on with: {hint}")
-    words = [*TRAIN[:3], *hint.split()[1:]]
-    again = subprocess.run(words, capture_output=True, check=False)
+    hint = last.split("Continue with: python -m carryscope ")[1]
+    again = subprocess.run([*TRAIN[:3], *hint.split()], capture_output=True, check=False)
     assert again.returncode == 0
     assert same_results(whole, directory)
 
@@ -130,7 +128,7 @@ def test_a_full_disk_is_told_in_one_line_and_the_last_checkpoint_stays(tmp_path)
     assert [path.name for path in checkpoint(directory).parent.iterdir()] == ["state.safetensors"]
 
 
-def test_an_interrupted_dissection_keeps_its_parts_and_says_how_to_go_on(whole, tmp_path):
+def test_an_interrupted_dissection_keeps_its_parts_and_says_how_to_continue(whole, tmp_path):
     directory = tmp_path / "run"
     shutil.copytree(whole, directory)
     command = [sys.executable, "-m", "carryscope", "dissect", str(directory), "--threads", "1"]
@@ -141,8 +139,8 @@ def test_an_interrupted_dissection_keeps_its_parts_and_says_how_to_go_on(whole, 
     _, told = process.communicate()
     assert process.returncode == 1
     last = told.strip().splitlines()[-1]
-    assert "The parts that were done are kept. Go on with:" in last
-    assert last.endswith(f"dissect {directory}")
+    assert "What was finished is kept. Continue with:" in last
+    assert last.endswith(f"dissect {directory} --threads 1")
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "attention (" not in ended.stderr
     assert "story (" in ended.stderr

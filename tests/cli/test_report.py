@@ -7,7 +7,7 @@ import pytest
 
 from carryscope.cli.main import run
 from carryscope.report.figures.catalogue import FIGURES
-from carryscope.stages import SHIPPED
+from carryscope.shipped import SHIPPED
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 
@@ -49,15 +49,14 @@ def test_figures_for_a_paper_are_written_beside_it(ending, start, tiny_run, tmp_
     assert written == {f"{name}.{ending}" for name in names}
     assert (figures / f"phases.{ending}").read_bytes().startswith(start)
     assert told.out.splitlines()[-1] == str(out)
-    assert "No staircase: This figure needs a dissection" in told.err
+    assert "No staircase: This needs the dissection of the run, which is missing. Run: " in told.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (["nowhere"], 2, "No run at nowhere"),
-        ([], 2, "RUN"),
-        ([str(SHIPPED), "--format", "jpg"], 2, "jpg"),
+        (["fast-5", "--format", "jpg"], 2, "jpg"),
     ],
 )
 def test_a_wrong_call_gets_one_clear_line(arguments, code, message, capsys):
@@ -81,7 +80,7 @@ def test_a_place_that_cannot_be_written_to_is_told_in_one_line(tiny_run, capsys)
 
 
 def test_a_run_that_is_still_being_trained_is_told_so(tmp_path, capsys):
-    (tmp_path / "config.json").write_text((SHIPPED / "config.json").read_text())
+    (tmp_path / "config.json").write_text((SHIPPED / "fast-5" / "config.json").read_text())
     assert run(["report", str(tmp_path)]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1

@@ -1,15 +1,15 @@
-"""`carryscope study` and its minute of certificate: spent once, and spent to its end."""
+"""A study and its minute of certificate: spent once, and spent to its end."""
 
 from pathlib import Path
 
 import pytest
 from report.certificates import certificate
 
-from carryscope.certificate.finding import CERTIFICATE_FILE
-from carryscope.cli import study
+from carryscope import api
 from carryscope.core.storage import write_json
 from carryscope.model.files import weights_hash
-from carryscope.stages import Run
+from carryscope.run import Run
+from carryscope.stages import CERTIFICATE
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 
@@ -29,22 +29,22 @@ def calls(monkeypatch) -> list[dict]:
     """What the search is called with; it is not made here."""
     heard: list[dict] = []
 
-    def certify(run, **settings):
+    def certify(run, progress, **settings):
         heard.append(settings)
         return certificate(2)
 
-    monkeypatch.setattr(study, "certify_with_progress", certify)
+    monkeypatch.setattr(Run, "certificate", certify)
     return heard
 
 
 def left_behind(run: Run, **fields) -> None:
     fields = {"weights_sha256": weights_hash(run.model()), **fields}
-    write_json(run.directory / CERTIFICATE_FILE, certificate(2, wrong=3, undecided=5, **fields))
+    write_json(run.directory / CERTIFICATE.file, certificate(2, wrong=3, undecided=5, **fields))
 
 
 def test_a_run_without_a_certificate_gets_a_minute(tiny_run, calls):
-    (tiny_run.directory / CERTIFICATE_FILE).unlink(missing_ok=True)
-    study._certify(tiny_run, 2)
+    (tiny_run.directory / CERTIFICATE.file).unlink(missing_ok=True)
+    api.first_proof(tiny_run, workers=2)
     assert calls == [{"minutes": 1.0, "workers": 2, "again": False}]
 
 
@@ -60,13 +60,13 @@ def test_a_run_without_a_certificate_gets_a_minute(tiny_run, calls):
 )
 def test_a_minute_that_was_spent_is_not_spent_again(fields, tiny_run, calls):
     left_behind(tiny_run, **fields)
-    assert study._certify(tiny_run, None) == tiny_run.certificate()
+    assert api.first_proof(tiny_run) == tiny_run.read(CERTIFICATE).found
     assert calls == []
 
 
 def test_what_was_stopped_gets_the_rest_of_its_minute(tiny_run, calls):
     left_behind(tiny_run, ended="asked to", seconds=15.0)
-    study._certify(tiny_run, None)
+    api.first_proof(tiny_run)
     assert calls == [{"minutes": 0.75, "workers": None, "again": False}]
 
 
@@ -77,13 +77,12 @@ def test_what_was_stopped_gets_the_rest_of_its_minute(tiny_run, calls):
         {"log_version": 0, "ended": "asked to", "seconds": 15.0},
     ],
 )
-def test_what_cannot_be_gone_on_with_is_begun_anew(fields, tiny_run, calls):
+def test_what_cannot_be_continued_is_started_again(fields, tiny_run, calls):
     left_behind(tiny_run, **fields)
-    study._certify(tiny_run, None)
+    api.first_proof(tiny_run)
     assert calls == [{"minutes": 1.0, "workers": None, "again": True}]
 
 
-def test_a_model_of_two_layers_is_left_without(tmp_path, calls, capsys):
-    assert study._certify(made(tmp_path / "deep", layers=2), None) is None
+def test_a_model_of_two_layers_gets_none(tmp_path, calls):
+    assert api.first_proof(made(tmp_path / "deep", layers=2)) is None
     assert calls == []
-    assert "only models of one layer" in capsys.readouterr().err

@@ -24,7 +24,7 @@ def test_what_is_not_such_a_record_is_refused(tmp_path, content):
         read_json(tmp_path / "record.json", Record)
 
 
-def test_a_missing_file_is_told_in_one_line(tmp_path):
+def test_a_missing_file_is_one_line(tmp_path):
     with pytest.raises(CallError, match=r"Cannot read .*record.json: No such file"):
         read_json(tmp_path / "record.json", Record)
 

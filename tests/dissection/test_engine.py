@@ -30,12 +30,11 @@ def every_kind(config, source):
     start, stop = config.layout.answer_rows.start, config.layout.answer_rows.stop
     for layer in range(config.layers):
         block = f"blocks.{layer}."
-        for part in ("attn.hook_z", "attn.hook_k", "attn.hook_v"):
-            for rows in ((start,), (1, start + 1), tuple(range(config.context))):
-                for heads in (None, (0,), (0, 2)):
-                    yield Ablate(block + part, rows, heads, "zero")
-                    yield Ablate(block + part, rows, heads, "mean")
-                    yield Patch(block + part, rows, source, heads)
+        for rows in ((start,), (1, start + 1), tuple(range(config.context))):
+            for heads in (None, (0,), (0, 2)):
+                yield Ablate(block + "attn.hook_z", rows, heads, "zero")
+                yield Ablate(block + "attn.hook_z", rows, heads, "mean")
+                yield Patch(block + "attn.hook_z", rows, source, heads)
         for part in ("hook_mlp_out", "hook_resid_post"):
             for rows in ((start,), (0, stop - 1), tuple(range(config.context))):
                 if part == "hook_resid_post" or config.d_mlp:

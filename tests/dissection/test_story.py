@@ -7,7 +7,6 @@ import pytest
 
 import carryscope
 from carryscope.core.errors import CallError
-from carryscope.core.evidence import Share
 from carryscope.core.storage import read_json
 from carryscope.dissection.loss_curve import LossCurve
 from carryscope.dissection.story import LEARNT_LOSS, TrainingStory, training_story
@@ -76,12 +75,10 @@ def test_the_observed_order_is_that_of_the_formulas(lines):
     assert lines.predicted_order == ["A0 BA", "A1 BA", "A2 BA", "A2 UC1", "A1 UC1", "A1 US9"]
     # Of 15 comparisons, A0 BA comes late against two pairs, A1 BA too: 11 - 4.
     assert lines.pair_agreement.tau == pytest.approx((11 - 4) / 15)
-    assert lines.digit_agreement.tau == pytest.approx((1 - 2) / 3)  # A2, A0, A1
 
 
 def test_phases_begin_where_the_formula_has_lost_a_tenth_and_nine_tenths(lines):
     a0 = lines.digits[2]
-    assert a0.early_loss == pytest.approx(GUESSING)
     assert a0.discovery_from == crossing(STARTS["A0 BA"], 0.9 * GUESSING)
     assert a0.clean_up_from == crossing(STARTS["A0 BA"], 0.1 * GUESSING)
 
@@ -89,16 +86,14 @@ def test_phases_begin_where_the_formula_has_lost_a_tenth_and_nine_tenths(lines):
 def test_uc1_lags_by_the_difference_of_the_formulas(lines):
     lags = {lag.digit: lag.steps for lag in lines.lags}
     assert lags == {"A2": 30, "A1": 120}
-    assert all(lag.later and lag.smoothed_above == 1 for lag in lines.lags)
+    assert all(lag.later for lag in lines.lags)
     assert all(lag.batches_above.count == lag.batches_above.of > 100 for lag in lines.lags)
-    assert lines.lagging == Share.measured(2, 2)
 
 
 def test_uc1_that_comes_first_does_not_lag():
     starts = STARTS | {"A2 UC1": 5, "A1 UC1": 150}
     story = story_of({pair: falling(start) for pair, start in starts.items()})
     assert [lag.steps for lag in story.lags] == [-5, -50]
-    assert story.lagging == Share.measured(0, 2)
     assert "UC1 was learnt after BA in 0 of 2 digits, by -50 to -5 steps." in story.statements
 
 
@@ -127,10 +122,9 @@ def test_in_a_flat_training_nothing_is_learnt():
     noisy = lambda step: GUESSING + generator.normal() / 10  # noqa: E731
     story = story_of(dict.fromkeys(STARTS, noisy))
     assert story.observed_order == []
-    assert story.pair_agreement.tau is story.digit_agreement.tau is None
+    assert story.pair_agreement.tau is None
     assert all(d.learnt_at is d.discovery_from is d.clean_up_from is None for d in story.digits)
-    assert all(lag.later is lag.smoothed_above is None for lag in story.lags)
-    assert story.lagging.of == 0
+    assert all(lag.later is None for lag in story.lags)
     assert story.statements == [
         "No answer digit was learnt (loss below 0.35) by step 1,200.",
         "No digit's loss fell from 90 % to 10 % of its early level.",
@@ -198,7 +192,7 @@ def test_smoothing_weighs_a_batch_by_its_questions():
 def test_the_shipped_training_learnt_every_digit_and_uc1_behind_ba(shipped):
     assert {pair.name for pair in shipped.pairs if pair.learnt_at} >= {"A0 BA", "A3 BA", "A3 UC1"}
     assert all(d.discovery_from < d.clean_up_from <= shipped.steps for d in shipped.digits)
-    assert shipped.lagging.count >= 3
+    assert sum(lag.later is True for lag in shipped.lags) >= 3
     assert min(shipped.digits, key=lambda d: d.final_loss).digit == "A0"
     assert 2 <= len(shipped.statements) <= 5
 

@@ -1,5 +1,7 @@
-"""The claims file refers to what exists, verdicts follow their rule, the page tells both."""
+"""The claims file refers to what exists, verdicts follow their rule, the page shows both."""
 
+import sys
+from inspect import isfunction, signature
 from pathlib import Path
 
 import msgspec
@@ -18,14 +20,10 @@ from paper.claims.claims import (
     load_claims,
     verdict_of,
 )
-from paper.claims.judging import MEASURES, judge, study_of
-from paper.claims.page import (
-    claims_markdown,
-    claims_result,
-    read_claims,
-    write_claims,
-)
-from paper.claims.tables import TABLES, write_tables
+from paper.claims.judging import judge, measure_of
+from paper.claims.page import ClaimsResult, claims_markdown, claims_result
+from paper.claims.reading import study_of
+from paper.claims.tables import TABLES, tables_markdown
 
 PAPER = Path(__file__).parents[3] / "shared" / "paper.tex"
 
@@ -53,7 +51,16 @@ def test_every_value_of_the_paper_that_a_claim_names_exists():
 
 
 def test_every_measure_exists_and_is_used():
-    assert {claim.measure for claim in CLAIMS.values()} == set(MEASURES)
+    used = {measure_of(claim) for claim in CLAIMS.values()}
+    modules = {sys.modules[measure.__module__] for measure in used}
+    there = {
+        function
+        for module in modules
+        for name, function in vars(module).items()
+        if isfunction(function) and function.__module__ == module.__name__ and name[0] != "_"
+        if list(signature(function).parameters) == ["claim", "studies"]
+    }
+    assert used == there
 
 
 def test_every_run_is_a_recipe():
@@ -87,13 +94,12 @@ def test_a_verdict_follows_from_the_checks(checks, verdict):
     assert verdict_of(checks) is verdict
 
 
-def test_a_reason_tells_the_numbers_of_what_failed():
+def test_a_reason_has_the_numbers_of_what_failed():
     claim = CLAIMS["loss-5"]
     found = judged(claim, [check(True, what="this"), check(False, what="that")], [])
-    assert "1 of 2 checks holds" in found.reason
-    assert "not found that that: 0.5000 (0.4000 to 0.6000)" in found.reason
+    assert found.reason == "1 of 2 checks passed. Failed: that: 0.5000 (0.4000 to 0.6000)."
     premise = judged(claim, [check(True), check(False, role="premise", what="it adds")], [])
-    assert premise.reason.startswith("Its premise fails: it is not found that it adds")
+    assert premise.reason.startswith("Its premise does not hold: it adds: 0.5000")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +109,7 @@ def test_a_reason_tells_the_numbers_of_what_failed():
         ("loss", 0.000081, "0.000081"),
         ("loss", 2e-8, "below 0.000001"),
         ("share", 0.25, "25%"),
-        ("share", None, "nothing to ask"),
+        ("share", None, "no data"),
         ("step", 1234, "step 1,234"),
         ("step", None, "never"),
         ("steps", 27, "27 steps"),
@@ -117,7 +123,7 @@ def test_numbers_read_as_a_person_writes_them(kind, estimate, text):
 def test_a_missing_run_gets_the_command_that_makes_it():
     (found,) = [one for one in judge({}) if one.claim.id == "loss-10"]
     assert found.verdict is Verdict.UNMEASURED
-    assert found.command == "carryscope reproduce --only paper-10"
+    assert found.command == "python -m paper --only paper-10"
 
 
 def test_a_run_of_another_recipe_is_labelled_as_such():
@@ -126,16 +132,14 @@ def test_a_run_of_another_recipe_is_labelled_as_such():
     assert "paper-5 (recipe fast-5)" in claims_markdown(claims_result([found]))
 
 
-def test_the_record_reads_back_as_it_was_written(tmp_path):
+def test_the_record_reads_back_as_it_was_written():
     found = judge({"paper-5": study_of("paper-5", carryscope.load())})
-    record, page = write_claims(found, tmp_path)
-    kept = read_claims(tmp_path)
+    record = msgspec.json.encode(claims_result(found))
+    kept = msgspec.json.decode(record, type=ClaimsResult)
     assert kept.claims == found
     claimed = [one for one in found if not one.claim.leaves_open]
     assert sum(kept.summary.values()) == len(claimed) == len(CLAIMS) - 1
-    assert page.read_text() == claims_markdown(kept)
-    assert str(tmp_path) not in record.read_text()
-    assert str(carryscope.load().directory) not in record.read_text()
+    assert str(carryscope.load().directory) not in record.decode()
 
 
 def test_the_page_has_every_claim_with_its_verdict_and_its_numbers():
@@ -147,7 +151,7 @@ def test_the_page_has_every_claim_with_its_verdict_and_its_numbers():
     held_out = shipped().training.held_out_loss
     assert f"held-out loss {held_out.estimate:.4f} ({held_out.low:.4f}" in page
     assert "8,192 questions" in page
-    assert "carryscope reproduce --only paper-15" in page
+    assert "python -m paper --only paper-15" in page
 
 
 def test_the_page_follows_the_record():
@@ -181,8 +185,8 @@ def test_whatever_a_claim_or_a_run_is_called_is_shown_as_text():
     assert row.replace("\\|", "").count("|") == 6
 
 
-def test_the_tables_stand_beside_the_papers(tmp_path):
-    text = write_tables({"paper-5": carryscope.load().shelf()}, tmp_path).read_text()
+def test_the_tables_have_the_papers_values_next_to_ours():
+    text = tables_markdown({"paper-5": carryscope.load().shelf()})
     assert text.count("\n### ") == len(TABLES)
     assert "| A1 | 0.00012 | 0.00011 | 0.046 |" in text
     assert "Nyyyyy: 47" in text

@@ -24,7 +24,7 @@ replace = msgspec.structs.replace
 
 HOLDS, PART, FAILS, NOT_MEASURED = "holds", "holds in part", "does not hold", "not measured"
 ANY = "holds for any one-layer model"
-MOOT = "cannot be asked"
+MOOT = "does not apply"
 
 
 def test_of_the_built_adder_holds_what_is_built_in():

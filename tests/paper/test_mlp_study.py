@@ -1,6 +1,7 @@
 """The MLP study: its exam on models whose abilities are known, its runs, and what it says."""
 
 import shutil
+from contextlib import nullcontext
 
 import msgspec
 import pytest
@@ -9,13 +10,13 @@ from built_adder import built_adder
 
 from carryscope.core.errors import CallError
 from carryscope.core.evidence import Mean, Share
-from carryscope.core.progress import Stopped
-from carryscope.core.storage import read_json
+from carryscope.core.progress import Stopped, silent
 from carryscope.model.files import load_model, save_weights
-from carryscope.stages import Run
+from carryscope.run import Run
 from carryscope.task.columns import Columns
+from carryscope.training.config import part_of
+from carryscope.training.data import held_out_questions
 from carryscope.training.loop import train
-from carryscope.training.parts import part_of
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
 from paper.exam import (
@@ -25,6 +26,7 @@ from paper.exam import (
     exam,
     sit,
 )
+from paper.mlp import study as study_module
 from paper.mlp.figures import abilities, relearning
 from paper.mlp.finding import (
     BASE,
@@ -35,16 +37,27 @@ from paper.mlp.finding import (
     UNTRAINED_MLP,
     CurvePoint,
     Milestone,
-    MlpStudy,
     Subject,
     overall,
 )
-from paper.mlp.study import QUESTIONS, STUDY_FILE, mlp_study
+from paper.mlp.study import base_subject, mlp_study, variant_subject
 from paper.mlp.table import study_page
 from paper.mlp.variants import VARIANTS, train_variant
-from paper.plan import MLP_STUDY, STUDIED, stages_left
 
 SMALL = {"steps": 6, "d_model": 8, "batch": 32}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_questions_of_each_kind():
+    """What the models can do is not the point of most tests here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study_module, "QUESTIONS", 60)
+        patch.setattr(study_module, "UNIFORM_QUESTIONS", 60)
+        patch.setattr("carryscope.training.summary.UNIFORM_QUESTIONS", 50)
+        patch.setattr("carryscope.training.data.HELD_OUT_BATCHES", 2)
+        held_out_questions.cache_clear()
+        yield
+    held_out_questions.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +68,19 @@ def base(tmp_path_factory):
     return Run(directory)
 
 
+def made(base, directory, *, steps=5, progress=silent):
+    """The study of a run, its variants one after the other."""
+    first = base_subject(base, steps)
+    settings = (base.directory, first.held_out_loss.estimate, steps)
+    others = [variant_subject(v, *settings, directory / v.name, 1, progress) for v in VARIANTS]
+    return mlp_study(base, [first, *others])
+
+
 @pytest.fixture(scope="module")
 def studied(base):
-    """The study of that run, beside it, and where it is."""
+    """The study of that run, and where it is."""
     directory = base.directory.parent / "study"
-    return mlp_study(base, directory, steps=5), directory
+    return made(base, directory), directory
 
 
 def weights(directory):
@@ -73,14 +94,14 @@ def same(one, other, *parts):
 
 
 @pytest.mark.parametrize("digits", [1, 2, 4])
-def test_every_question_of_the_exam_has_the_look_ahead_that_it_is_asked_for(digits):
+def test_every_question_of_the_exam_has_the_look_ahead_of_its_block(digits):
     taken = exam(digits, EACH)
     columns = Columns.of(taken.questions)
-    for i, asked in enumerate(taken.asked):
+    for i, case in enumerate(taken.blocks):
         block = slice(i * EACH, (i + 1) * EACH)
-        assert (columns.look_ahead[block, asked.digit] == asked.depth).all()
-        assert (columns.carrying[block, asked.digit] == asked.carrying).all()
-    assert len(taken.questions) == len(taken.asked) * EACH
+        assert (columns.look_ahead[block, case.digit] == case.depth).all()
+        assert (columns.carrying[block, case.digit] == case.carrying).all()
+    assert len(taken.questions) == len(taken.blocks) * EACH
 
 
 @pytest.mark.parametrize("layout", ["plain", "signed"])
@@ -132,42 +153,39 @@ def test_what_is_new_is_not_what_the_base_had_begun_with(base, studied):
     assert not any(same(began, drawn, "mlp"))
 
 
-def test_the_model_without_an_mlp_has_none_and_is_asked_the_same(studied):
+def test_the_model_without_an_mlp_has_none_and_gets_the_same_questions(studied):
     study, directory = studied
     assert not any(".mlp." in name for name in weights(directory / NO_MLP))
-    asked = [[cell.right.of for cell in subject.right] for subject in study.subjects]
-    assert all(counts == asked[0] for counts in asked)
-    assert study.questions == len(exam(2, QUESTIONS).questions)
+    counts = [[cell.right.of for cell in subject.right] for subject in study.subjects]
+    assert all(count == counts[0] for count in counts)
+    assert study.questions == len(exam(2, study_module.QUESTIONS).questions)
 
 
-def test_the_study_is_kept_and_what_is_trained_is_not_trained_again(base, studied):
+def stop_after(steps):
+    """Progress that stops the work after so many calls."""
+    seen = []
+
+    def advance(amount=1, note=""):
+        seen.append(amount)
+        if len(seen) == steps:
+            raise Stopped("Enough.")
+
+    return lambda name, total=None, unit="": nullcontext(advance)
+
+
+def test_what_is_trained_is_not_trained_again(base, studied):
     study, directory = studied
-    steps = []
-    assert (
-        mlp_study(base, directory, steps=5, on_progress=lambda *step: steps.append(step)) == study
-    )
-    assert steps == []
-    assert read_json(directory / STUDY_FILE, MlpStudy) == study
+    assert made(base, directory, progress=stop_after(1)) == study, "no step is made"
 
 
 def test_a_study_that_was_stopped_ends_as_one_that_was_not(tmp_path, base, studied):
     whole = shutil.copytree(studied[1], tmp_path / "study")
     shutil.rmtree(whole / FRESH_MLP)
-    seen = []
-
-    def stop_at_three():
-        return len(seen) == 3
-
-    with pytest.raises(Stopped, match="Stopped at step 3 of 5"):
-        mlp_study(
-            base,
-            whole,
-            steps=5,
-            on_progress=lambda *step: seen.append(step),
-            should_stop=stop_at_three,
-        )
-    assert [(name, record.step) for name, record in seen] == [(FRESH_MLP, k) for k in (1, 2, 3)]
-    assert mlp_study(base, whole, steps=5) == studied[0]
+    with pytest.raises(Stopped):
+        made(base, whole, progress=stop_after(3))
+    assert (whole / FRESH_MLP / "checkpoint").exists()
+    assert not (whole / FRESH_MLP / "model.safetensors").exists()
+    assert made(base, whole) == studied[0]
 
 
 def with_other_weights(run):
@@ -178,48 +196,31 @@ def with_other_weights(run):
     return run
 
 
-def test_variants_of_another_base_are_refused_and_the_directory_to_delete_is_named(
+def test_a_variant_of_another_base_is_refused_and_the_directory_to_delete_is_named(
     tmp_path, base, studied
 ):
     other = with_other_weights(Run(shutil.copytree(base.directory, tmp_path / "other")))
+    for name in (NO_MLP, FRESH_MLP):
+        directory = studied[1] / name
+        variant = next(variant for variant in VARIANTS if variant.name == name)
+        with pytest.raises(CallError, match=f"To train it again, delete {directory}.$"):
+            trained(variant, other, directory)
     began = shutil.copytree(studied[1], tmp_path / "began")
-    told = f"is of other weights than {other.directory} has. To make it anew, delete {began}.$"
-    with pytest.raises(CallError, match=told):
-        mlp_study(other, began, steps=5)
-    for variant in VARIANTS:
-        (began / variant.name / "findings" / "relearning.json").unlink()
-    with pytest.raises(CallError, match=told):
-        mlp_study(other, began, steps=5)
-    shutil.rmtree(began)
-    assert mlp_study(other, began, steps=5).subject(BASE) != studied[0].subject(BASE)
+    (began / FRESH_MLP / "findings" / "relearning.json").unlink()
+    with pytest.raises(CallError, match="was started differently: training.start_weights"):
+        trained(VARIANTS[1], other, began / FRESH_MLP)
 
 
-def test_one_variant_of_another_base_is_refused(tmp_path, base, studied):
-    other = with_other_weights(Run(shutil.copytree(base.directory, tmp_path / "other")))
-    settings = {"threads": None, "on_step": lambda _: None, "should_stop": lambda: False}
-    directory = studied[1] / FRESH_MLP
-    with pytest.raises(CallError, match=f"To train it anew, delete {directory}.$"):
-        train_variant(VARIANTS[1], other, directory, loss=1.0, steps=5, **settings)
-
-
-def test_a_study_is_left_to_be_made_if_its_base_has_other_weights_or_none(tmp_path, base, studied):
-    there = Run(shutil.copytree(base.directory, tmp_path / STUDIED))
-    shutil.copytree(studied[1], tmp_path / MLP_STUDY)
-    assert stages_left(MLP_STUDY, tmp_path) == ()
-    with_other_weights(there)
-    assert stages_left(MLP_STUDY, tmp_path) == ("exam",)
-    shutil.rmtree(tmp_path / MLP_STUDY / FRESH_MLP)
-    assert stages_left(MLP_STUDY, tmp_path) == (FRESH_MLP, "exam")
-    shutil.rmtree(there.directory)
-    assert stages_left(MLP_STUDY, tmp_path) == (STUDIED, FRESH_MLP, "exam")
+def trained(variant, base, directory, *, loss=1.0, steps=5):
+    settings = {"threads": None, "progress": silent}
+    return train_variant(variant, base, directory, loss=loss, steps=steps, **settings)
 
 
 def test_a_loss_that_is_never_reached_is_said_so(tmp_path, base):
     fresh_mlp = VARIANTS[1]
-    settings = {"threads": None, "on_step": lambda _: None, "should_stop": lambda: False}
-    marks = train_variant(fresh_mlp, base, tmp_path / "a", loss=1e-9, steps=5, **settings)
+    marks = trained(fresh_mlp, base, tmp_path / "a", loss=1e-9)
     assert [(mark.times, mark.steps) for mark in marks] == [(10, None), (2, None), (1, None)]
-    marks = train_variant(fresh_mlp, base, tmp_path / "b", loss=90.0, steps=51, **settings)
+    marks = trained(fresh_mlp, base, tmp_path / "b", loss=90.0, steps=51)
     assert [mark.steps for mark in marks] == [50, 50, 50]
     assert Run(tmp_path / "b").training().steps == 51
 
@@ -236,7 +237,7 @@ def test_a_base_with_nothing_to_study_is_refused(tmp_path, base, change):
         path.write_bytes(msgspec.json.encode(config))
         message = "was imported: it has no recipe to repeat"
     with pytest.raises(CallError, match=message):
-        mlp_study(Run(tmp_path / "base"), tmp_path / "study")
+        base_subject(Run(tmp_path / "base"), 5)
 
 
 def subject(name, loss, right, *, curve=(), steps=(None, None, None)):
@@ -289,11 +290,11 @@ def test_a_sentence_says_what_a_model_can_does_in_part_and_cannot():
 def test_the_statement_follows_the_numbers():
     said = overall(subjects())
     assert "ends at 50 times the base's held-out loss: in 400 steps it does not learn UC1" in said
-    assert "is learnt (training loss below 0.35) after 100 steps, where the base took 300" in said
+    assert "is learned (training loss below 0.35) after 100 steps, where the base took 300" in said
     assert "within 10 times the base's loss after 50 steps" in said
     assert "down to it not in 400 steps" in said
-    assert "So what a fresh MLP needs to come to such a loss is in the trained attention" in said
-    assert "it ends at 20 times that loss (beside untrained weights in its place" in said
+    assert "So what a fresh MLP needs to reach such a loss is in the trained attention" in said
+    assert "It ends at 20 times that loss; with untrained weights in its place" in said
 
 
 def test_a_base_that_was_trained_for_longer_is_compared_at_the_same_step_as_well():
@@ -302,7 +303,7 @@ def test_a_base_that_was_trained_for_longer_is_compared_at_the_same_step_as_well
     said = overall(subjects(base=msgspec.structs.replace(longer, steps=600), no_mlp=none))
     assert (
         "has 6 times the base's training loss after 400 steps (1.600 against 0.250), and ends at "
-        "50 times the base's held-out loss, which is that after 600:" in said
+        "50 times the held-out loss that the base has after 600 steps:" in said
     )
 
 

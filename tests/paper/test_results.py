@@ -1,4 +1,4 @@
-"""The results of a reproduction: what is written anew, and what is not lost by it."""
+"""The results of a reproduction: what is written, what is read back, and what is not lost."""
 
 import re
 import shutil
@@ -6,24 +6,28 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from paper_studies import altered, shipped, verdict
 
 import carryscope
 from carryscope.core.errors import CallError
+from carryscope.core.machine import machine
 from carryscope.core.storage import read_json, write_json
-from carryscope.dissection.findings import Dissection
-from carryscope.stages import SHIPPED, Run
+from carryscope.run import Run
 from carryscope.sweeps.finding import SWEEP_FILE, Sweep, summarised
 from carryscope.sweeps.seeds import seed_finding
+from paper.__main__ import run as command
 from paper.claims.claims import load_claims
-from paper.claims.figures import FIGURES_PAGE, SHOWN, write_figures
-from paper.claims.judging import judge_one, moved, study_of
-from paper.claims.page import claims_markdown, claims_result
-from paper.exam import EXAM_FILE, examine
-from paper.plan import MLP_RECORD, MODELS, SWEEPS
-from paper.results import check_out, would_be_lost, write_results
+from paper.claims.figures import SHOWN, figures_markdown
+from paper.claims.page import CLAIMS_PAGE, claims_markdown
+from paper.claims.reading import study_of
+from paper.exam import EXAM, examined
+from paper.models import MLP_RECORD, MODELS, SWEEPS
+from paper.publish import check_out, runs_of, would_be_lost, write_results
+from paper.record import Results
 
-PAPER = Path(__file__).parents[3] / "shared" / "paper.tex"
+ROOT = Path(__file__).parents[2]
+PAPER = ROOT.parent / "shared" / "paper.tex"
+SHIPPED = carryscope.load().directory
+SEEDS = next(iter(SWEEPS))
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +38,20 @@ def runs(tmp_path_factory):
     return directory
 
 
+@pytest.fixture(scope="module")
+def results(runs, tmp_path_factory):
+    """Their results, as of a quick run."""
+    out = tmp_path_factory.mktemp("results")
+    write_results(runs, out, quick=True)
+    return out
+
+
+@pytest.fixture
+def no_pages(monkeypatch):
+    """Records alone: pages and figures take most of the time."""
+    monkeypatch.setattr("paper.publish.write_pages", lambda _: None)
+
+
 def kept(out, *names):
     """Results of some models, made elsewhere."""
     for name in names:
@@ -41,13 +59,79 @@ def kept(out, *names):
     return out
 
 
+def test_results_hold_findings_and_figures_but_no_weights(results):
+    files = {str(path.relative_to(results)) for path in results.rglob("*") if path.is_file()}
+    assert {"README.md", "claims.md", "claims.json", "tables.md", "figures.md"} <= files
+    assert {"paper-5/findings/dissection.json", "paper-5/figures/staircase.svg"} <= files
+    assert not any(name.endswith(".safetensors") for name in files)
+
+
+def test_results_are_read_back_without_runs(results):
+    found = Results(results)
+    assert found.models == ["paper-5"]
+    assert len(found.claims.claims) == len(load_claims())
+    drawn = (results / "paper-5" / "figures" / "digits.svg").read_text()
+    assert found.figure("paper-5", "digits").svg() == drawn
+    assert found.judged_again() == found.claims.claims
+
+
+def test_the_claims_in_the_repo_follow_from_the_findings_in_the_repo():
+    found = Results(ROOT / "paper" / "results")
+    assert found.judged_again() == found.claims.claims
+    assert (found.directory / CLAIMS_PAGE).read_text() == claims_markdown(found.claims)
+
+
+def test_pages_are_written_again_from_records_alone(results, tmp_path, capsys):
+    shutil.copytree(results, tmp_path / "copy")
+    page = tmp_path / "copy" / "claims.md"
+    page.unlink()
+    assert command(["--pages", "--out", str(tmp_path / "copy")]) == 0
+    assert page.read_text() == (results / "claims.md").read_text()
+    assert capsys.readouterr().out.endswith(f"{page}\n")
+
+
+def test_results_that_are_not_there_are_one_line(results, tmp_path):
+    with pytest.raises(CallError, match="Run: make reproduce"):
+        Results(tmp_path)
+    with pytest.raises(CallError, match="The models are paper-5. Got 'paper-9'"):
+        Results(results).shelf("paper-9")
+
+
+def test_every_page_of_a_quick_run_says_that_it_is_one(results):
+    for page in ("README.md", "tables.md", "figures.md"):
+        assert "**A quick run**" in (results / page).read_text(), page
+    other = "**This reproduces nothing**: not trained by the paper's recipe: paper-5."
+    assert other in (results / "claims.md").read_text(), "it is the shipped model"
+
+
+def test_the_machine_is_named_and_no_path_is(results):
+    text = (results / "README.md").read_text()
+    assert machine() in text
+    assert str(results) not in text
+
+
+def test_links_of_the_results_lead_somewhere(results):
+    for page in results.glob("*.md"):
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if target != "../changed-rules.md":  # it is in the repository
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+    assert (ROOT / "paper" / "changed-rules.md").exists()
+
+
+def test_only_finished_trainings_count_as_runs(tmp_path):
+    for name in ("paper-5", "paper-10"):
+        shutil.copytree(SHIPPED, tmp_path / name)
+    (tmp_path / "paper-10" / "findings" / "training.json").unlink()
+    assert list(runs_of(tmp_path)) == ["paper-5"]
+
+
 def test_results_of_models_that_are_not_made_would_be_lost_and_are_left_alone(runs, tmp_path):
     out = kept(tmp_path, "paper-5", "paper-10")
     (out / MLP_RECORD).write_text("{}")
     assert would_be_lost(["paper-5"], runs, out) == ["paper-10", "mlp-study"]
     with pytest.raises(CallError, match="has results of paper-10, mlp-study.* Choose another"):
-        check_out(["paper-5"], runs, out, quick=False)
-    check_out([*MODELS, "mlp-study"], runs, out, quick=False)
+        check_out(["paper-5"], runs, out)
+    check_out([*MODELS, "mlp-study"], runs, out)
 
 
 def test_findings_that_a_run_does_not_have_yet_would_be_lost(runs, tmp_path):
@@ -60,24 +144,14 @@ def test_findings_that_a_run_does_not_have_yet_would_be_lost(runs, tmp_path):
 
 
 def test_a_directory_of_runs_is_no_place_for_results(runs, tmp_path):
-    begun = tmp_path / "begun"
-    (begun / "paper-5").mkdir(parents=True)
-    (begun / "paper-5" / "metrics.jsonl").touch()
-    for out in (runs, begun, tmp_path / "new"):
-        directory = runs if out == begun else out
-        with pytest.raises(CallError, match="is where runs are"):
-            check_out([*MODELS, "mlp-study"], directory, out, quick=False)
-    with pytest.raises(CallError, match="is where runs are"):
+    for directory in (runs, tmp_path):
+        with pytest.raises(CallError, match="holds runs"):
+            check_out([*MODELS, "mlp-study"], directory, runs)
+    with pytest.raises(CallError, match="holds runs"):
         write_results(runs, runs, quick=False)
 
 
-def test_a_quick_reproduction_does_not_replace_a_whole_one(runs, tmp_path):
-    write_results(runs, tmp_path, quick=False)
-    with pytest.raises(CallError, match="has results of whole trainings"):
-        check_out([*MODELS, "mlp-study"], runs, tmp_path, quick=True)
-    check_out([*MODELS, "mlp-study"], runs, tmp_path / "quick", quick=True)
-
-
+@pytest.mark.usefixtures("no_pages")
 def test_nothing_of_other_results_stays_among_the_new_ones(runs, tmp_path):
     out = kept(tmp_path, "paper-5", "paper-10")
     stale = [out / "paper-5" / "figures" / "old.svg", out / MLP_RECORD, out / "mlp-study.md"]
@@ -89,63 +163,34 @@ def test_nothing_of_other_results_stays_among_the_new_ones(runs, tmp_path):
     assert (out / "paper-5" / "findings" / "risk.json").exists()
 
 
-def test_a_sweep_that_stands_among_the_results_is_judged_and_told_anew(runs, tmp_path):
+@pytest.mark.usefixtures("no_pages")
+def test_a_sweep_among_the_results_is_judged_and_summarised_again(runs, tmp_path):
     run = carryscope.load()
-    seed = seed_finding("seed-0", run.training(), run.dissection(), run.risk(), run.faithfulness())
-    seeds = [msgspec.structs.replace(seed, seed=number) for number in range(4)]
+    seeds = [msgspec.structs.replace(seed_finding(run), seed=number) for number in range(4)]
     sweep = summarised(run.config, range(4), seeds, [])
-    old = msgspec.structs.replace(sweep, statement="As it was told before.", machine="elsewhere")
-    write_json(tmp_path / SWEEPS[0] / SWEEP_FILE, old)
-    judged = {one.claim.id: one for one in write_results(runs, tmp_path, quick=False)}
+    old = msgspec.structs.replace(sweep, statement="An old statement.", machine="elsewhere")
+    write_json(tmp_path / SEEDS / SWEEP_FILE, old)
+    judged = {one.claim.id: one for one in write_results(runs, tmp_path, quick=False).claims}
     assert judged["seeds"].checks
     fewer = summarised(run.config, range(2), seeds[:2], [])
-    write_json(runs / SWEEPS[0] / SWEEP_FILE, fewer)  # fewer seeds do not replace more
+    write_json(runs / SEEDS / SWEEP_FILE, fewer)  # fewer seeds do not replace more
     write_results(runs, tmp_path, quick=False)
-    shutil.rmtree(runs / SWEEPS[0])
-    told = read_json(tmp_path / SWEEPS[0] / SWEEP_FILE, Sweep)
-    assert (told.statement, told.machine) == (sweep.statement, "elsewhere")
-    page = (tmp_path / SWEEPS[0] / "sweep.md").read_text()
-    assert "`carryscope sweep --preset fast-5 --seeds 0..3 --out DIR`" in page
-    assert "on elsewhere." in page
+    shutil.rmtree(runs / SEEDS)
+    found = read_json(tmp_path / SEEDS / SWEEP_FILE, Sweep)
+    assert (found.statement, found.machine) == (sweep.statement, "elsewhere")
 
 
-def test_every_page_of_a_quick_run_says_that_it_is_one(runs, tmp_path):
-    write_results(runs, tmp_path, quick=True)
-    for page in ("README.md", "tables.md", FIGURES_PAGE):
-        assert "**A quick run**" in (tmp_path / page).read_text(), page
-    claims = (tmp_path / "claims.md").read_text()
-    other = "**This reproduces nothing**: not trained by the paper's recipe: paper-5."
-    assert other in claims, "it is the shipped model"
-
-
-def test_an_earlier_reproduction_is_judged_by_the_same_rules_and_told_beside(runs, tmp_path):
-    write_results(runs, tmp_path / "earlier", quick=False)
-    findings = tmp_path / "earlier" / "paper-5" / "findings"
-    found = read_json(findings / "dissection.json", Dissection)
-    lags = [msgspec.structs.replace(lag, later=False) for lag in found.story.lags]
-    story = msgspec.structs.replace(found.story, lags=lags)
-    write_json(findings / "dissection.json", msgspec.structs.replace(found, story=story))
-    judged = {one.claim.id: one for one in write_results(runs, tmp_path, quick=False)}
-    assert (judged["uc1-lags"].verdict, judged["uc1-lags"].earlier) == ("holds", "holds in part")
-    assert judged["loss-by-digit"].earlier == judged["loss-by-digit"].verdict, "as it was kept"
-    assert (
-        "## All claims\n\n| claim | where | paper | measured | verdict | earlier |"
-        in (tmp_path / "claims.md").read_text()
-    )
-
-
-def test_an_exam_of_other_weights_is_not_believed(runs, tmp_path):
+def test_an_exam_of_other_weights_is_not_used(runs, tmp_path):
     shutil.copytree(runs / "paper-5", tmp_path / "paper-5")
     run = Run(tmp_path / "paper-5")
-    taken = examine(run)
-    assert study_of("paper-5", run).known_exam == taken
-    write_json(run.directory / EXAM_FILE, msgspec.structs.replace(taken, weights_sha256="0" * 64))
+    taken = examined(run)
+    assert study_of("paper-5", run).known_exam == taken == examined(run)
+    write_json(run.directory / EXAM.file, msgspec.structs.replace(taken, weights_sha256="0" * 64))
     assert study_of("paper-5", run).known_exam is None
 
 
 def test_figures_of_runs_that_are_there_are_drawn_and_shown(tmp_path):
-    shelf = carryscope.load().shelf()
-    page = write_figures({"paper-5": shelf, "reuse-5": shelf}, tmp_path).read_text()
+    page = figures_markdown({"reuse-5": carryscope.load().shelf()}, tmp_path)
     files = re.findall(r"\]\((\S+\.svg)\)", page)
     assert "reuse-5/figures/nodes-positions.svg" in files
     assert all((tmp_path / file).read_text().startswith("<svg") for file in files)
@@ -160,16 +205,3 @@ def test_every_figure_of_the_paper_but_those_of_token_names_is_shown():
         for first, last in re.findall(r"(\d+)(?: to (\d+))?", one.where):
             shown |= set(range(int(first), int(last or first) + 1))
     assert set(range(1, figures + 1)) - shown == {3, 21}
-
-
-def test_a_claim_that_was_moved_also_tells_its_verdict_on_the_first_model():
-    claim = next(claim for claim in load_claims() if claim.id == "staircase-5")
-    assert moved(claim)
-    blind = [msgspec.structs.replace(head, role=None) for head in shipped().attention.heads]
-    stuck = altered(shipped(), "dissection.attention", heads=blind)
-    judged = judge_one(claim, {"paper-5-long": shipped(), "paper-5": stuck})
-    assert (judged.verdict, judged.at_first) == ("holds", "does not hold")
-    page = claims_markdown(claims_result([judged]))
-    assert "Asked of `paper-5` as at first, 1 of these 1 come out differently: [The double" in page
-    assert judge_one(claim, {"paper-5-long": shipped()}).at_first is None
-    assert verdict("staircase-5", paper_5=shipped()) == "holds"

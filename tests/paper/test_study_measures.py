@@ -25,8 +25,7 @@ HOLDS, PART, FAILS, NOT_MEASURED = "holds", "holds in part", "does not hold", "n
 
 
 def test_every_seed_must_do_it_for_the_algorithm_to_be_one():
-    run = load()
-    one = seed_finding("seed-0", run.training(), run.dissection(), run.risk(), run.faithfulness())
+    one = seed_finding(load())
     blind = [replace(head, role=None) for head in one.heads]
     other = replace(one, heads=blind, missing=["BA(0)"], depths=[])
 
@@ -43,7 +42,7 @@ def test_every_seed_must_do_it_for_the_algorithm_to_be_one():
 
     # Without seeds of the paper's own recipe the first check, which asks for them, fails.
     assert held([one] * 8) == [False] + [True] * 6
-    # The other seed has no depths: it cannot be asked about cascades, and does not count there.
+    # The other seed has no depths, so it does not count for cascades.
     assert held([one] * 7 + [other]) == [False] + [True, False] * 2 + [True, True]
     assert judged([one] * 8).verdict == PART
     assert held([one] * 8, ("fast-5", "paper-5")) == [True] * 12

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from carryscope.verification.risk_finding import CaseRisk
 from report.shelves import HOSTILE, Seen, made_hostile, replaced
 
 import carryscope
@@ -12,6 +11,7 @@ from carryscope.sweeps.finding import SeedFailure, Spread, Sweep, summarised
 from carryscope.sweeps.page import sweep_page, sweep_tables
 from carryscope.sweeps.seeds import SeedFinding, by_depth, seed_finding
 from carryscope.training.config import RunConfig
+from carryscope.verification.cases import CaseRisk
 from carryscope.verification.estimate import Rate
 
 

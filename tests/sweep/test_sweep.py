@@ -92,7 +92,7 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_same_sweep(
 ) -> None:
     import distributed
 
-    recipe = run_config("tiny", {"digits": 1, "d_model": 12, "steps": 5000})
+    recipe = run_config("tiny", {"digits": 1, "d_model": 12, "steps": 2000})
     alone, swept = tmp_path / "alone", tmp_path / "cluster"
     found = sweep(recipe, [0, 1], alone, workers=1, threads=1)
     with distributed.Client(cluster) as client:
@@ -168,7 +168,7 @@ def test_an_address_where_no_scheduler_answers_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("carryscope.core.workers.CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("carryscope.core.cluster.CONNECT_SECONDS", 1.0)
     with pytest.raises(CallError, match="No dask scheduler answers at tcp://127.0.0.1:1"):
         sweep(RECIPE, [0], tmp_path, cluster="tcp://127.0.0.1:1")
 

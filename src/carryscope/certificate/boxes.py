@@ -164,6 +164,10 @@ class RowSpace:
         ]
         return product_of_words(words)
 
+    def count(self, boxes: Int[Array, "box column"]) -> int:
+        """How many questions disjoint boxes hold, exactly."""
+        return int(self.sizes(boxes).sum())
+
     def carries(self, boxes: Int[Array, "box column"]) -> Int[Array, "box digit"]:
         """The set of carries that may arrive at each column, and leave the last, as bits."""
         found = np.full((len(boxes), self.columns + 1), NO_CARRY)

@@ -71,7 +71,7 @@ def count_whole_questions(proofs: Sequence[RowProof], *, overlaps: bool = True) 
     # A row of which nothing is proved decides for all: then overlaps need not be counted.
     if overlaps and max(bad) < questions:
         shared = sum(
-            _overlap(above, below, (WRONG, OPEN, STUCK)) or 0
+            overlap(above, below, (WRONG, OPEN, STUCK)) or 0
             for above, below in pairwise(p for p, n in zip(proofs, bad, strict=True) if n)
         )
     right = max(0, questions - sum(bad) + shared)
@@ -90,27 +90,19 @@ def _least_wrong(proofs: Sequence[RowProof], wrong: Sequence[int], overlaps: boo
     least = max(wrong)
     if overlaps:
         failing = [proof for proof, n in zip(proofs, wrong, strict=True) if n]
-        shared = [_overlap(one, other, (WRONG,)) for one, other in combinations(failing, 2)]
+        shared = [overlap(one, other, (WRONG,)) for one, other in combinations(failing, 2)]
         if None not in shared:
             least = max(least, sum(wrong) - sum(n for n in shared if n is not None))
     return least
 
 
-def _overlap(one: RowProof, other: RowProof, verdicts: tuple[int, ...]) -> int | None:
-    """How many questions lie in boxes of both rows; None if there are too many pairs."""
-    return overlap(one.space, one.leaves(*verdicts), other.space, other.leaves(*verdicts))
-
-
-def overlap(
-    space: RowSpace,
-    boxes: Int[Array, "box column"],
-    other_space: RowSpace,
-    others: Int[Array, "other column"],
-) -> int | None:
-    """How many questions lie both in some box of one row and in some box of another.
+def overlap(one_row: RowProof, other_row: RowProof, verdicts: tuple[int, ...]) -> int | None:
+    """How many questions lie in boxes of both rows; None if there are too many pairs.
 
     The columns that are split most are joined first: there most pairs fall away.
     """
+    space, other_space = one_row.space, other_row.space
+    boxes, others = one_row.leaves(*verdicts), other_row.leaves(*verdicts)
     names = [
         len(np.unique(boxes[:, c])) * len(np.unique(others[:, c])) for c in range(space.columns)
     ]

@@ -4,8 +4,8 @@ In: a model. Out: `Features`. The residual stream x of a row after attention is
 
     x = e(query) + sum over heads of (mixture of what the head writes for each position it reads)
 
-and everything after it is asked only for linear *features* of x: the input x . V_i of every
-neuron, x itself, and x . g_t for every token t. Hence one table per (position, token, head) of
+and all that follows reads only linear *features* of x: the input x . V_i of every neuron, x itself,
+and x . g_t for every token t. Hence one table per (position, token, head) of
 the features of what the head writes. All vectors are centred, because both LayerNorms
 subtract the mean. With sigma and sigma_f their two scales, and z_i = x . V_i + sigma beta_i,
 
@@ -140,8 +140,8 @@ def check_supported(config: ModelConfig) -> None:
     """Refuse a model whose answers cannot be bounded here."""
     if config.layers != 1:
         raise CallError(
-            f"A certificate is for models of 1 layer: in a second one keys and values depend on "
-            f"the whole question. Got {config.layers} layers. `carryscope risk` takes any model."
+            "A certificate is for models of 1 layer: in a second one keys and values depend on the "
+            f"whole question. Got {config.layers} layers. `carryscope risk` takes any model."
         )
 
 
@@ -152,16 +152,9 @@ def _check_magnitudes(features: Features) -> None:
     bounded = all((t.abs() <= LARGEST).all() for t in (*tables, f.out_bias_tokens, f.offset))
     if not bounded or not f.sizes.shares / 12 * f.unit <= LARGEST_LOSS:
         raise WorkError(
-            f"This model cannot be certified: a weight of it is not a number, or what its weights "
-            f"come to is too large to bound the rounding (over {LARGEST:,.0f})."
+            "This model cannot be certified: a weight is not a number, or products of its weights "
+            f"are too large to bound the rounding (over {LARGEST:,.0f})."
         )
-
-
-def _as_double(model: Transformer) -> Transformer:
-    """The same weights in float64: every float32 is one."""
-    exact = Transformer(model.config).double()
-    exact.load_state_dict(model.state_dict())
-    return exact
 
 
 def _features(model: Transformer, dtype: torch.dtype) -> Features:
@@ -171,30 +164,22 @@ def _features(model: Transformer, dtype: torch.dtype) -> Features:
         config=model.config,
         query=tables.query,
         key=tables.key,
-        written=exact.written.to(dtype),
-        embedded=exact.embedded.to(dtype),
-        norms=exact.norms.to(dtype),
-        beta=exact.beta.to(dtype),
-        to_tokens=exact.to_tokens.to(dtype),
-        to_stream=exact.out.to(dtype),
-        to_stream_norms=exact.out.norm(dim=1).to(dtype),
-        out_bias=exact.out_bias.to(dtype),
-        out_bias_tokens=exact.out_bias_tokens.to(dtype),
-        offset=exact.offset.to(dtype),
+        **{name: table.to(dtype) for name, table in exact._asdict().items()},
+        to_stream_norms=exact.to_stream.norm(dim=1).to(dtype),
         sizes=_sizes(model, exact, dtype),
         dtype=dtype,
     )
 
 
 class _Linear(NamedTuple):
-    """The tables, in float64."""
+    """The tables of `Features` that are linear in the weights, in float64."""
 
     written: Tensor
     embedded: Tensor
     norms: Tensor
     beta: Tensor
     to_tokens: Tensor
-    out: Tensor
+    to_stream: Tensor
     out_bias: Tensor
     out_bias_tokens: Tensor
     offset: Tensor
@@ -215,7 +200,7 @@ def _linear(model: Transformer, written: Tensor, embedded: Tensor, centre: Centr
         norms=read_off.norm(dim=1),
         beta=beta,
         to_tokens=g @ out.T,
-        out=out,
+        to_stream=out,
         out_bias=out_bias,
         out_bias_tokens=out_bias @ g.T,
         offset=model.ln_final.b @ model.unembed.W_U + model.unembed.b_U,
@@ -239,7 +224,7 @@ def _sizes(model: Transformer, exact: _Linear, dtype: torch.dtype) -> Sizes:
     than m units of that. From the embeddings to a feature, or to a score, fewer than 8 d_model
     roundings follow one another: a LayerNorm, products with two matrices, centring, and a product
     with the vector of the feature or with a key."""
-    gross = _all_positive(model)
+    gross = _as_double(model, positive=True)
     block = gross.blocks[0]
     assert isinstance(block, Block)
     attn = block.attn
@@ -255,13 +240,18 @@ def _sizes(model: Transformer, exact: _Linear, dtype: torch.dtype) -> Sizes:
     lost = units / 16
     size = _linear(gross, written, embedded, _uncancelled)
     scores = (query * key).sum(-1).amax() / query.shape[-1] ** 0.5
+
+    def sized(name: str) -> Tensor:
+        absolute: Tensor = getattr(exact, name).abs() + lost * getattr(size, name)
+        return absolute.to(dtype)
+
     return Sizes(
         written=(lost * size.written).to(dtype),
-        embedded=(exact.embedded.abs() + lost * size.embedded).to(dtype),
-        beta=(exact.beta.abs() + lost * size.beta).to(dtype),
-        to_tokens=(exact.to_tokens.abs() + lost * size.to_tokens).to(dtype),
-        out_bias_tokens=(exact.out_bias_tokens.abs() + lost * size.out_bias_tokens).to(dtype),
-        offset=(exact.offset.abs() + lost * size.offset).to(dtype),
+        embedded=sized("embedded"),
+        beta=sized("beta"),
+        to_tokens=sized("to_tokens"),
+        out_bias_tokens=sized("out_bias_tokens"),
+        offset=sized("offset"),
         shares=12 * units * float(scores),
     )
 
@@ -273,11 +263,12 @@ def _read_size(embedded: Tensor, signed: Tensor, ln: LayerNorm) -> Tensor:
     return spread * (1 + embedded.mean(-1, keepdim=True) / scale) * ln.w + ln.b
 
 
-def _all_positive(model: Transformer) -> Transformer:
-    """The model with the absolute values of its weights."""
-    gross = Transformer(model.config).double()
-    gross.load_state_dict({name: value.abs() for name, value in model.state_dict().items()})
-    return gross
+def _as_double(model: Transformer, *, positive: bool = False) -> Transformer:
+    """The same weights in float64, which holds every float32; or their absolute values."""
+    exact = Transformer(model.config).double()
+    weights = model.state_dict()
+    exact.load_state_dict({n: w.abs() for n, w in weights.items()} if positive else weights)
+    return exact
 
 
 def _centred(vectors: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:

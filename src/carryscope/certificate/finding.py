@@ -203,8 +203,8 @@ def statement(counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Fami
     ]
     if not counts.right and digits:
         # A question is proved once all its digits are, so at first only digits are.
-        shares = [f"{d.digit} {counted_share(int(d.proved_right), questions)}" for d in digits]
-        parts.append(f"Proved right of single digits: {', '.join(shares)}.")
+        shares = [f"{d.digit} in {counted_share(int(d.proved_right), questions)}" for d in digits]
+        parts.append(f"Single digits proved right: {', '.join(shares)}.")
     perfect = [d.digit for d in digits if d.undecided == d.proved_wrong == "0"]
     if perfect:
         verb = "is" if len(perfect) == 1 else "are"

@@ -102,11 +102,6 @@ class Shares:
             known_most=(known / (known + rest_least)).to(kind),
         )
 
-    @property
-    def middle_in_all(self) -> Float[Tensor, "box head"]:
-        """The sum of the middles of all shares; at least a half."""
-        return (self.known_least + self.known_most) / 2 + self.middle.sum(1)
-
 
 def _sum_of_others(weight: Float[Tensor, "box slot head"]) -> Float[Tensor, "box slot head"]:
     """For each slot the sum over all others, without the cancellation of a subtraction."""
@@ -213,7 +208,8 @@ def _absolute(tables: RowTables, shares: Shares) -> Float[Tensor, "box feature"]
     """
     known = shares.known_most[:, None]
     slots, fixed = shares.most + shares.known_part * known, shares.fixed_part[:, None] * known
-    weight = torch.cat([slots, fixed], 1) / shares.middle_in_all.clamp(max=1)[:, None]
+    middles = (shares.known_least + shares.known_most) / 2 + shares.middle.sum(1)
+    weight = torch.cat([slots, fixed], 1) / middles.clamp(max=1)[:, None]
     written = weight.flatten(1) @ tables.sizes.flatten(0, 1)
     lost = tables.features.sizes
     written *= 1 + lost.shares / FUZZ

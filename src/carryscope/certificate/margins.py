@@ -1,11 +1,11 @@
-"""The dear half of the bound: the least margin of one token over another within a box.
+"""The costly half of the bound: the least margin of one token over another within a box.
 
 In: `Ranges` of boxes. Out: for pairs (winner, loser) a number that sigma sigma_f (logit of the
 winner - logit of the loser - demanded margin) does not go below, anywhere in the box.
 
 The move D = x - reference enters through (1) the linear terms, (2) sigma, which lies between
 its tangent and its tangent plus |D|^2 / (2 d sigma), and (3) the neurons. A neuron whose input
-keeps its sign is linear; of the others a line below (or above, if the neuron speaks for the
+keeps its sign is linear; of the others a line below (or above, if the neuron favours the
 loser) is taken. What comes out is one linear functional of D per pair of tokens, and such a
 functional is bounded slot by slot, element by element: see `functionals`.
 """
@@ -55,10 +55,9 @@ class Neurons:
     """How far the tangent of sigma can move."""
     curve: Float[Tensor, " box"]
     """How far sigma can be above its tangent."""
-    scale: Float[Tensor, " box"]
-    """sigma sigma_f at the reference point."""
     scale_least: Float[Tensor, " box"]
     scale_most: Float[Tensor, " box"]
+    """The range of sigma sigma_f."""
     logits: Float[Tensor, "box token"]
     """At the reference point, times sigma sigma_f."""
     mass: Float[Tensor, "box token"]
@@ -110,7 +109,6 @@ class Neurons:
             sigma=sigma,
             tilt=tilt,
             curve=curve,
-            scale=scale,
             scale_least=least,
             scale_most=most,
             logits=logits,
@@ -127,7 +125,7 @@ class Margins:
     hurt: Float[Tensor, "pair slot"]
     """How much each slot's freedom costs."""
     rounding: Float[Tensor, " pair"]
-    """How much of it is owed to rounding."""
+    """What rounding can cost at most."""
 
 
 def _lines(

@@ -113,11 +113,9 @@ class RowProof:
         new = np.arange(self._size, self._size + len(boxes))
         self._size += len(boxes)
         if self._size > len(self._verdict):
-            room = 2 * self._size
-            self._boxes = np.resize(self._boxes, (room, self.space.columns))
-            self._verdict = np.resize(self._verdict, room)
-            self._beaten = np.resize(self._beaten, room)
-            self._first_child = np.resize(self._first_child, room)
+            for name in ("_boxes", "_verdict", "_beaten", "_first_child"):
+                old = getattr(self, name)
+                setattr(self, name, np.resize(old, (2 * self._size, *old.shape[1:])))
         self._boxes[new], self._beaten[new] = boxes, beaten
         self._verdict[new], self._first_child[new] = OPEN, UNKNOWN
         return new
@@ -159,7 +157,7 @@ class RowProof:
 
     def count(self, *verdicts: int) -> int:
         """How many questions lie in the boxes with one of these verdicts: exactly."""
-        return count_questions(self.space, self.leaves(*verdicts))
+        return self.space.count(self.leaves(*verdicts))
 
     def share(self, *verdicts: int) -> float:
         """About which share of all questions lies in boxes with one of these verdicts."""
@@ -221,11 +219,6 @@ class RowProof:
         beaten = np.frombuffer(packed, dtype="<i2")
         proof.graft(np.zeros(1, dtype=np.int64), Fragment(verdict, beaten.astype(np.int16), 0))
         return proof
-
-
-def count_questions(space: RowSpace, boxes: Int[Array, "box column"]) -> int:
-    """How many questions disjoint boxes hold, exactly."""
-    return int(space.sizes(boxes).sum())
 
 
 def _packed(content: bytes) -> str:

@@ -44,8 +44,8 @@ class Attention:
     @classmethod
     def of(cls, features: Features, row: Row, query: int) -> Attention:
         """The weights of a row and query."""
-        asked, offered = features.query[row.position, query], features.key[: row.position + 1]
-        scores = torch.einsum("he,pthe->pth", asked, offered)
+        asking, keys = features.query[row.position, query], features.key[: row.position + 1]
+        scores = torch.einsum("he,pthe->pth", asking, keys)
         return cls((scores - scores.amax((0, 1))).exp(), features.dtype)
 
     def of_pairs(self, row: Row, column: int) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Spot checks: the real model, asked questions from decided boxes."""
+"""Spot checks: the model itself answers questions from decided boxes."""
 
 from __future__ import annotations
 

@@ -99,7 +99,8 @@ def _names_a_run(word: str) -> bool:
     """Whether a word is a run directory or a shipped model, and not (a typo of) a sum."""
     if word in ("", STANDARD_INPUT):
         return False
-    return Path(word).is_dir() or not any(sign in word for sign in "+0123456789") or "/" in word
+    shipped = run_directory(word) != Path(word)
+    return shipped or Path(word).is_dir() or not any(sign in word for sign in "+0123456789")
 
 
 def _lines(text: str) -> list[str]:

@@ -102,7 +102,8 @@ class _Lines:
     def __init__(self, name: str, total: int | float | None, unit: str) -> None:
         self._name, self._total, self._unit = name, total, unit
         self._done, self._note = 0.0, ""
-        self._began = self._logged = time.monotonic()
+        self._began = time.monotonic()
+        self._logged = self._began - LOG_SECONDS
 
     def __enter__(self) -> None:
         much = f" ({self._total:,.0f} {self._unit})" if self._total and self._unit else ""

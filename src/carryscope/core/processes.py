@@ -1,4 +1,4 @@
-"""Local processes: one that is killed takes nobody's work but its own.
+"""Local processes. One that is killed costs the call that it was making, and no other.
 
 In: a number of processes and of threads for each, and a value that all calls share. Out: a future
 for each call function(shared, item).
@@ -15,7 +15,7 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -42,7 +42,7 @@ class WorkersLost(WorkError):
 
 
 class LocalProcesses:
-    """A thread for each process: it hands over calls, and starts another process if one is lost."""
+    """Processes, each with a thread that sends it calls and replaces it if it is lost."""
 
     def __init__(self, count: int, threads: int, shared: Any) -> None:
         self._start = partial(_LocalProcess, threads, pickle.dumps(shared))
@@ -60,8 +60,8 @@ class LocalProcesses:
         process = self._idle.get()
         try:
             for _ in range(LOSSES + 1):
-                process = process or self._start()
                 try:
+                    process = process or self._start()
                     worked, result = process.made(call)
                 except (EOFError, OSError):
                     process = None
@@ -83,7 +83,7 @@ class LocalProcesses:
 
 
 class _LocalProcess:
-    """A process and the pipe to it. If it is killed, whoever uses the pipe hears of it at once.
+    """A process and the pipe to it. If the process is killed, the pipe raises an error at once.
 
     Only the process itself holds the other end, so a write to it or a read from it cannot hang.
     """
@@ -97,13 +97,10 @@ class _LocalProcess:
         except OSError as error:
             raise WorkError(f"A worker could not be started: {error.strerror}.") from error
         theirs.close()
-        self._shared = shared
+        self._pipe.send_bytes(shared)
 
     def made(self, call: bytes) -> tuple[bool, Any]:
         """Whether a call worked, and its result or its error."""
-        if self._shared:
-            self._pipe.send_bytes(self._shared)
-            self._shared = b""
         self._pipe.send_bytes(call)
         worked, result = pickle.loads(self._pipe.recv_bytes())
         return worked, result
@@ -119,29 +116,22 @@ def _serve(pipe: Connection, threads: int) -> None:
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
     be_a_helper()
     with suppress(EOFError, OSError):
-        shared = _Shared(pipe.recv_bytes())
+        shared = pipe.recv_bytes()
         while True:
             pipe.send_bytes(_answer(shared, pipe.recv_bytes()))
 
 
-class _Shared:
-    """The shared value; it is read in the first call, where an error has somebody to go to."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content: bytes | None = content
-        self._value: Any = None
-
-    def value(self) -> Any:
-        if self._content is not None:
-            self._value, self._content = pickle.loads(self._content), None
-        return self._value
+@lru_cache(1)
+def _value(content: bytes) -> Any:
+    """The shared value, read in the first call: there an error has somewhere to go."""
+    return pickle.loads(content)
 
 
-def _answer(shared: _Shared, call: bytes) -> bytes:
+def _answer(shared: bytes, call: bytes) -> bytes:
     """Whether a call worked, and its result or its error, as bytes."""
     try:
         function, item = pickle.loads(call)
-        return pickle.dumps((True, function(shared.value(), item)))
+        return pickle.dumps((True, function(_value(shared), item)))
     except Exception as error:
         error.add_note(f"In a worker:\n{format_exc()}")
         try:

@@ -25,9 +25,6 @@ class LayerState:
     """One layer. Rows are counted from `first_row`; positions, which are read, from 0."""
 
     first_row: int
-    query: Float[Tensor, "batch row head d_head"]
-    """Divided by sqrt(d_head)."""
-    key: Float[Tensor, "batch position head d_head"]
     written: Float[Tensor, "batch position head d_model"]
     """What a head adds to a row that attends to this position alone."""
     scores: Float[Tensor, "batch head row position"]
@@ -162,4 +159,4 @@ def _state(
     heads = attend(scores, written)
     middle = before + heads.sum(2) + block.attn.b_O
     mlp = mlp_of(block, middle)
-    return LayerState(first_row, query, key, written, scores, heads, middle, mlp)
+    return LayerState(first_row, written, scores, heads, middle, mlp)

@@ -9,7 +9,7 @@ part all that is found so far:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cache
 
 import msgspec
 
@@ -26,6 +26,7 @@ from carryscope.dissection.rows import EDGE_QUESTIONS, study_rows
 from carryscope.dissection.samples import PER_CLASS, Samples
 from carryscope.dissection.story import training_story
 from carryscope.dissection.subtasks import SEARCH_PAIRS, study_subtasks
+from carryscope.model.config import ModelConfig
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.task.columns import QuestionClass
@@ -65,14 +66,32 @@ def dissect(
         seed=seed,
         model=model.config,
     )
-    work = _Work(model, metrics, seed)
     yield found
+    samples = Samples(model.config.digits, seed)
+    engine = cache(lambda: Engine(model, samples.varied))
+    records = cache(lambda: list(metrics()))
     for part in _in_order(parts):
-        if getattr(found, part) is None and work.applies(part):
-            with progress(part, work.expected(part), "answers") as advance:
-                finding = work.do(part, found, advance)
-            found = msgspec.structs.replace(found, **{part: finding})
-            yield found
+        trained = part == "story" and bool(records())
+        if getattr(found, part) is not None or not applies(part, model.config, trained=trained):
+            continue
+        finding: object
+        with progress(part, _expected(part, model.config, samples), "answers") as advance:
+            if part == "story":
+                finding = training_story(
+                    records(), samples.digits, model.config.layout.answer_names
+                )
+            elif part == "heads":
+                assert found.attention is not None
+                finding = study_heads(engine(), samples, found.attention.heads, advance)
+            else:
+                finding = STUDIES[part](engine(), samples, advance)
+        found = msgspec.structs.replace(found, **{part: finding})
+        yield found
+
+
+def applies(part: str, config: ModelConfig, *, trained: bool) -> bool:
+    """Whether there is anything to study in a part: an MLP, a training."""
+    return {"mlp": config.d_mlp > 0, "story": trained}.get(part, True)
 
 
 def _in_order(parts: Sequence[str]) -> list[str]:
@@ -81,55 +100,22 @@ def _in_order(parts: Sequence[str]) -> list[str]:
     return [part for part in EXPERIMENTS if part in needed]
 
 
-class _Work:
-    """What the experiments need, made when first needed."""
+def _expected(part: str, config: ModelConfig, samples: Samples) -> int | None:
+    """How many answers a part computes: questions, times ways to change them.
 
-    def __init__(self, model: Transformer, metrics: Metrics, seed: int) -> None:
-        self._model, self._read_metrics = model, metrics
-        self._samples = Samples(model.config.digits, seed)
-
-    @cached_property
-    def _metrics(self) -> list[StepRecord]:
-        return list(self._read_metrics())
-
-    @cached_property
-    def _engine(self) -> Engine:
-        return Engine(self._model, self._samples.varied)
-
-    def applies(self, part: str) -> bool:
-        """Whether there is anything to study: an MLP, a training."""
-        if part == "mlp":
-            return self._model.config.d_mlp > 0
-        return part != "story" or bool(self._metrics)
-
-    def expected(self, part: str) -> int | None:
-        """How many answers a part computes: questions, times ways to change them.
-
-        The sub-task search may compute more: it tests sets of heads where single ones are not
-        enough.
-        """
-        config, varied = self._model.config, len(self._samples.varied)
-        layout, layers, nodes = config.layout, config.layers, len(all_nodes(config))
-        edges = sum(row + 1 for row in layout.answer_rows) + 2 * (layout.first_row + 1)
-        depths = sum(range(max(1, config.digits - 2), config.digits + 1))
-        by_class = len(QuestionClass) * PER_CLASS
-        rows = (2 * layers * config.context + 1) * varied + (layers * edges + 2) * EDGE_QUESTIONS
-        return {
-            "attention": by_class,
-            "rows": 2 * rows,
-            "heads": (2 * layers * config.heads + 1) * by_class,
-            "nodes": (nodes + 1) * varied,
-            "subtasks": nodes * SEARCH_PAIRS,
-            "mlp": 2 * KEY_QUESTIONS * (config.digits + 1),
-            "first_digits": 3 * depths * CARRY_PAIRS + FRESH_QUESTIONS,
-        }.get(part)
-
-    def do(self, part: str, found: Dissection, advance: Advance) -> object:
-        """One experiment."""
-        if part == "story":
-            layout = self._model.config.layout
-            return training_story(self._metrics, layout.digits, layout.answer_names)
-        if part == "heads":
-            assert found.attention is not None
-            return study_heads(self._engine, self._samples, found.attention.heads, advance)
-        return STUDIES[part](self._engine, self._samples, advance)
+    The sub-task search may compute more: it tests sets of heads where single ones are not enough.
+    """
+    varied, by_class = len(samples.varied), len(QuestionClass) * PER_CLASS
+    layers, nodes = config.layers, len(all_nodes(config))
+    edges = sum(row + 1 for row in config.layout.answer_rows)
+    depths = sum(range(max(1, config.digits - 2), config.digits + 1))
+    rows = (2 * layers * config.context + 1) * varied + (layers * edges + 1) * EDGE_QUESTIONS
+    return {
+        "attention": by_class,
+        "rows": 2 * rows,
+        "heads": (2 * layers * config.heads + 1) * by_class,
+        "nodes": (nodes + 1) * varied,
+        "subtasks": nodes * SEARCH_PAIRS,
+        "mlp": 2 * KEY_QUESTIONS * (config.digits + 1),
+        "first_digits": 3 * depths * CARRY_PAIRS + FRESH_QUESTIONS,
+    }.get(part)

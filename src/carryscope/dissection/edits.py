@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from carryscope.dissection.capture import Capture, LayerState, attend, block_of, mlp_of
-from carryscope.dissection.interventions import Ablate, Cut, Intervention
+from carryscope.dissection.interventions import HEADS, MLP, Cut, Intervention
 from carryscope.model.answer_path import later_block, logits_of
 from carryscope.model.transformer import Transformer
 
@@ -26,88 +26,62 @@ MOST_ROWS = 4096
 class MeanState(NamedTuple):
     """The mean state of one layer over the reference questions."""
 
-    key: Float[Tensor, "position head d_head"]
-    written: Float[Tensor, "position head d_model"]
-    heads: Float[Tensor, "row head d_model"]
-    mlp: Float[Tensor, "row d_model"]
-    after: Float[Tensor, "row d_model"]
+    heads: Float[Tensor, "1 row head d_model"]
+    mlp: Float[Tensor, "1 row d_model"]
+    after: Float[Tensor, "1 row d_model"]
 
 
 class Edit(NamedTuple):
     """One intervention on one layer, with all that it needs to know."""
 
     state: LayerState
-    means: MeanState
-    source: LayerState | None
+    new: LayerState | MeanState | None
+    """Where replaced values come from; none for zero, and for a cut."""
     change: Intervention
     part: str
 
     def rows(self) -> list[int]:
         """The rows, counted from the state's first, whose residual stream changes."""
         count = self.state.middle.shape[1]
-        if self.part in ("attn.hook_k", "attn.hook_v"):
-            return list(range(max(0, min(self.change.rows) - self.state.first_row), count))
         rows = sorted(row - self.state.first_row for row in set(self.change.rows))
         return [row for row in rows if 0 <= row < count]
 
     def middle(self, rows: list[int]) -> Float[Tensor, "batch row d_model"] | None:
         """The residual stream after attention, if it is attention that changes."""
-        if self.part == "attn.hook_z":
-            new = self._replaced(self.state.heads, self.means.heads, "heads", rows)
-        elif isinstance(self.change, Cut) or self.part.startswith("attn"):
-            new = self._reread(rows)
+        heads = self.change.heads
+        chosen = list(range(self.state.heads.shape[2])) if heads is None else list(heads)
+        if isinstance(self.change, Cut):
+            new = self._reread(rows, chosen, self.change.keys)
+        elif self.part == HEADS:
+            new = self._replaced("heads", rows)
         else:
             return None
-        chosen = self._chosen_heads()
         old = self.state.heads[:, rows][:, :, chosen]
         return self.state.middle[:, rows] + (new[:, :, chosen] - old).sum(2)
 
     def after(self, rows: list[int]) -> Float[Tensor, "batch row d_model"]:
         """The residual stream after the block, if it is changed behind the attention."""
-        if self.part == "hook_resid_post":
-            return self._replaced(self.state.after, self.means.after, "after", rows)
-        new = self._replaced(self.state.mlp, self.means.mlp, "mlp", rows)
-        return self.state.middle[:, rows] + new
+        if self.part == MLP:
+            return self.state.middle[:, rows] + self._replaced("mlp", rows)
+        return self._replaced("after", rows)
 
-    def _chosen_heads(self) -> list[int]:
-        heads = self.change.heads
-        return list(range(self.state.heads.shape[2])) if heads is None else list(heads)
+    def _replaced(self, name: str, rows: list[int]) -> Tensor:
+        """What stands at these rows of a site after the change."""
+        old: Tensor = getattr(self.state, name)[:, rows]
+        if self.new is None:
+            return torch.zeros_like(old)
+        new: Tensor = getattr(self.new, name)[:, rows]
+        return new.expand_as(old)
 
-    def _replaced(self, clean: Tensor, mean: Tensor, name: str, rows: list[int]) -> Tensor:
-        """The value at a site, at these rows, after the change."""
-        if self.source is not None:
-            value: Tensor = getattr(self.source, name)[:, rows]
-            return value
-        assert isinstance(self.change, Ablate)
-        if self.change.how == "zero":
-            return torch.zeros_like(clean[:, rows])
-        return mean[rows].expand(len(clean), *mean[rows].shape)
-
-    def _reread(self, rows: list[int]) -> Float[Tensor, "batch row head d_model"]:
-        """What the heads add once scores, or what can be read at some positions, has changed."""
+    def _reread(
+        self, rows: list[int], heads: list[int], keys: tuple[int, ...]
+    ) -> Float[Tensor, "batch row head d_model"]:
+        """What the heads add at these rows once they no longer see the keys."""
         scores, written = self.state.scores[:, :, rows], self.state.written
-        chosen = self._chosen_heads()
-        if isinstance(self.change, Cut):
-            hidden = torch.zeros(scores.shape[1:], dtype=torch.bool)
-            hidden[np.ix_(chosen, range(len(rows)), self._within(self.change.keys))] = True
-            scores = scores.masked_fill(hidden, -torch.inf)
-        elif self.part == "attn.hook_k":
-            key = self._replaced_at_positions(self.state.key, self.means.key, "key")
-            fresh = torch.einsum("brhe,bphe->bhrp", self.state.query[:, rows], key)
-            scores = fresh.masked_fill(scores == -torch.inf, -torch.inf)
-        else:
-            written = self._replaced_at_positions(written, self.means.written, "written")
-        return attend(scores, written)
-
-    def _within(self, positions: tuple[int, ...]) -> list[int]:
-        """The positions that some answer row can read at all: the last token is read by none."""
-        return [p for p in positions if p < self.state.key.shape[1]]
-
-    def _replaced_at_positions(self, clean: Tensor, mean: Tensor, name: str) -> Tensor:
-        positions = self._within(self.change.rows)
-        changed = clean.clone()
-        changed[:, positions] = self._replaced(clean, mean, name, positions)
-        return changed
+        seen = [key for key in keys if key < scores.shape[-1]]  # no answer row sees the last token
+        hidden = torch.zeros(scores.shape[1:], dtype=torch.bool)
+        hidden[np.ix_(heads, range(len(rows)), seen)] = True
+        return attend(scores.masked_fill(hidden, -torch.inf), written)
 
 
 class Jobs:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 import torch
@@ -25,10 +24,10 @@ from torch import Tensor
 
 from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
-from carryscope.dissection.capture import Capture, capture
+from carryscope.dissection.capture import Capture, LayerState, capture
 from carryscope.dissection.edits import Edit, Jobs, MeanState
 from carryscope.dissection.hooks import answers_by_hooks
-from carryscope.dissection.interventions import Intervention, Patch, check, layer_and_part
+from carryscope.dissection.interventions import Ablate, Intervention, Patch, check, layer_and_part
 from carryscope.model.tables import FirstLayerTables
 from carryscope.model.transformer import Transformer
 from carryscope.task.operation import Array
@@ -80,8 +79,9 @@ class Engine:
 
     def capture(self, questions: Questions) -> Capture:
         """The clean state of a few questions."""
+        tokens = torch.from_numpy(self.layout.encode(questions))
         with torch.inference_mode():
-            return capture(self.model, self._tables, self._tokens(questions))
+            return capture(self.model, self._tables, tokens)
 
     def captures(self, questions: Questions) -> Iterator[Capture]:
         """The clean state of many questions, a chunk at a time."""
@@ -114,9 +114,6 @@ class Engine:
             loss=np.concatenate([part.loss for part in parts], axis=1),
         )
 
-    def _tokens(self, questions: Questions) -> Int[Tensor, "batch position"]:
-        return torch.from_numpy(self.layout.encode(questions))
-
     def _chunk(
         self, questions: Questions, changes: Sequence[Change], chunk: slice
     ) -> Float[Tensor, "change batch answer token"]:
@@ -130,28 +127,29 @@ class Engine:
             if isinstance(change, tuple):
                 logits[i] = answers_by_hooks(self.model, questions, change, self.reference, chunk)
                 continue
-            if isinstance(change, Patch) and id(change.source) not in sources:
-                sources[id(change.source)] = self.capture(change.source[chunk])
             layer, part = layer_and_part(change, self.config)
-            source = sources[id(change.source)].layers[layer] if isinstance(change, Patch) else None
-            edit = Edit(clean.layers[layer], self._means[layer], source, change, part)
-            jobs.add(i, layer, edit)
+            new: LayerState | MeanState | None = None
+            if isinstance(change, Patch):
+                if id(change.source) not in sources:
+                    sources[id(change.source)] = self.capture(change.source[chunk])
+                new = sources[id(change.source)].layers[layer]
+            elif isinstance(change, Ablate) and change.how == "mean":
+                new = self._means[layer]
+            jobs.add(i, layer, Edit(clean.layers[layer], new, change, part))
         jobs.finish()
         return logits
 
     def _mean_states(self) -> list[MeanState]:
         """Sums over chunks, so that the reference may be of any size."""
         sums = [
-            [[getattr(layer, name).sum(0) for name in MeanState._fields] for layer in state.layers]
+            [
+                [getattr(layer, name).sum(0, keepdim=True) for name in MeanState._fields]
+                for layer in state.layers
+            ]
             for state in self.captures(self.reference)
         ]
         return [
-            MeanState(
-                *(
-                    reduce(torch.add, part) / len(self.reference)
-                    for part in zip(*layer, strict=True)
-                )
-            )
+            MeanState(*(sum(part) / len(self.reference) for part in zip(*layer, strict=True)))
             for layer in zip(*sums, strict=True)
         ]
 

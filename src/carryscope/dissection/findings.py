@@ -36,7 +36,7 @@ class Dissection(Finding, frozen=True, kw_only=True):
     attention: AttentionFinding | None = None
     """Where the heads look, and the staircase."""
     rows: RowsFinding | None = None
-    """Rows, attention edges and tokens that are used."""
+    """Rows and attention edges that are used."""
     heads: HeadsFinding | None = None
     """Each head by question class."""
     nodes: NodesFinding | None = None

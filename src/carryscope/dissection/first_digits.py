@@ -27,7 +27,6 @@ from carryscope.core.words import listed
 from carryscope.dissection.engine import CHUNK, Engine
 from carryscope.dissection.samples import Samples
 from carryscope.model.choice import answer_tokens
-from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
 from carryscope.task.operation import Array, State, Words
 from carryscope.task.questions import Questions
@@ -52,8 +51,6 @@ class CarryEffect(msgspec.Struct, frozen=True, kw_only=True):
     digit: str
     depth: int
     """Columns that pass the carry on; it is made in the column below them."""
-    column: int
-    """The column that makes it, or not."""
     own_nine: bool
     """Whether the digit's own column sums to 9, so that the token before it shows the carry."""
     changed: Source
@@ -84,11 +81,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Fresh questions whose own column sums to 9: the model's digit is right."""
     beyond: Share
     """The rest, about which the rule says nothing: the model's digit is right."""
-    against: int
-    """The reach of the rule it is compared with: Algorithm 1's, or one less if that is the same."""
-    sides: Share
-    """Fresh questions on which the two rules differ, own column not 9: the model's digit is this
-    rule's."""
 
 
 class FirstDigitsFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,7 +130,6 @@ def _effects(engine: Engine, samples: Samples, k: int, advance: Advance) -> list
                     CarryEffect(
                         digit=f"A{k}",
                         depth=depth,
-                        column=k - 1 - depth,
                         own_nine=own_nine,
                         changed=changed,
                         follows=_follows(engine, base, source, k, changed),
@@ -186,20 +177,16 @@ def _rule(k: int, effects: list[CarryEffect], fresh: Columns, said: Int[Array, "
     reach = 0
     while reach in by_columns and by_columns[reach].low > FOLLOWED:
         reach += 1
-    against = ALGORITHM_1_REACH if reach != ALGORITHM_1_REACH else ALGORITHM_1_REACH - 1
     carry, depth = fresh.carry_in[:, k], fresh.look_ahead[:, k]
-    rule, rival = (fresh.answer_digit(k, carry & (depth < r)) for r in (reach, against))
     right, nine = said == fresh.answer_digit(k, carry), _own_nine(fresh, k)
     return Rule(
         digit=f"A{k}",
         reach=reach,
         token_follows=by_token,
         reads_token=any(share.low > 0.5 for share in by_token),
-        within=Share.of_hits((said == rule)[~nine & (depth < reach)]),
+        within=Share.of_hits(right[~nine & (depth < reach)]),
         own_nine=Share.of_hits(right[nine]),
         beyond=Share.of_hits(right[~nine & (depth >= reach)]),
-        against=against,
-        sides=Share.of_hits((said == rule)[~nine & (rule != rival)]),
     )
 
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from carryscope.core.evidence import Share
@@ -27,9 +28,8 @@ from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import spanned
 from carryscope.dissection.capture import before_mlp, block_of
 from carryscope.dissection.engine import CHUNK, Engine
-from carryscope.dissection.neurons import Neuron, NeuronCount, study_neurons
+from carryscope.dissection.neurons import NeuronCount, count_neurons
 from carryscope.dissection.samples import Samples, partners
-from carryscope.dissection.separation import alike_pairs, separable
 from carryscope.model.answer_path import logits_of
 from carryscope.model.choice import chosen_tokens
 from carryscope.task.columns import Columns
@@ -46,6 +46,12 @@ PROPAGATING = 0.2
 SURE = 0.99
 """The key decides a digit if it does so in more than 99 of 100 swaps, interval included."""
 
+SEPARABLE = 0.9
+"""Two keys are separable if nine in ten of their vectors lie nearer to their own centroid."""
+
+ROUNDING = 1e-4
+"""A vector of length 1 counts as nearer only by more than this: float32 is good to 1e-6."""
+
 KEY_PARTS = {"BA": BASE, "state": len(State), "carry": 2}
 """The parts of a key and their sizes: base add, state one below, carry (MC1) two below."""
 
@@ -60,10 +66,6 @@ class KeyTest(msgspec.Struct, frozen=True, kw_only=True):
     """Same key swapped in: answers that stay."""
     follows: Share
     """Another key swapped in, with another digit: answers that turn into its digit."""
-    stays: Share
-    """The same pairs: answers that stay."""
-    same_answer: Share
-    """Another key swapped in, with the same digit: answers that stay."""
     alike: int
     """Pairs of keys that have the same digit,"""
     apart_in: int
@@ -71,12 +73,8 @@ class KeyTest(msgspec.Struct, frozen=True, kw_only=True):
     apart_out: int
     """and in what the MLP writes. An adder that keeps only the answer would separate none."""
     neurons: NeuronCount
-    strongest: list[Neuron]
     without_mlp: dict[str, Share]
     """Right answers with the MLP at this row ablated, by how; and with it in place."""
-    margin_share: dict[str, float]
-    """How much of the true digit's lead over the other digits comes from the stream before this
-    layer, from its heads and from its MLP, before the last LayerNorm's scale."""
 
     @property
     def decided(self) -> bool:
@@ -187,24 +185,18 @@ def _test(engine: Engine, row: RowStates, keys: Keys, generator: np.random.Gener
     kept = (_swapped(engine, row, same) == row.predicted)[~alone]
     said = _swapped(engine, row, other)
     telling = keys.answer[other] != row.predicted
-    alike = keys.answer[other] == keys.answer
-    pairs = alike_pairs(code, keys.answer)
+    pairs = _alike_pairs(code, keys.answer)
     block = block_of(engine.model, engine.config.layers - 1)
-    neurons, strongest = study_neurons(block, row.middle, keys.parts, code)
     return KeyTest(
         digit=f"A{keys.digit}",
         keys=int(code.max()) + 1,
         kept=Share.of_hits(kept),
         follows=Share.of_hits((said == keys.answer[other])[telling]),
-        stays=Share.of_hits((said == row.predicted)[telling]),
-        same_answer=Share.of_hits((said == row.predicted)[alike]),
         alike=int(pairs.sum()),
-        apart_in=int((separable(row.middle, code) & pairs).sum()),
-        apart_out=int((separable(row.mlp, code) & pairs).sum()),
-        neurons=neurons,
-        strongest=strongest,
+        apart_in=int((_separable(row.middle, code) & pairs).sum()),
+        apart_out=int((_separable(row.mlp, code) & pairs).sum()),
+        neurons=count_neurons(block, row.middle, keys.parts, code),
         without_mlp=_without_mlp(engine, row),
-        margin_share=_margin_shares(engine, row),
     )
 
 
@@ -227,22 +219,39 @@ def _swapped(engine: Engine, row: RowStates, source: Array) -> Int[Array, " batc
     return torch.cat(answers).numpy()
 
 
+def _separable(
+    vectors: Float[Tensor, "batch width"], key: Int[Array, " batch"]
+) -> Bool[Array, "key key"]:
+    """For every two keys, whether the nearer of their centroids decides which is which.
+
+    Centroids come from one half of the vectors, the decisions from the other. It is a lower bound:
+    a reader that knows more than centroids may separate more. Means and lengths do not count,
+    because LayerNorm removes them.
+    """
+    units = F.normalize(vectors - vectors.mean(1, keepdim=True), dim=1)
+    member = F.one_hot(torch.from_numpy(key)).to(units.dtype)
+    half = torch.arange(len(key)) % 2 == 0
+    centroids = member[half].T @ units[half] / member[half].sum(0).clamp(min=1)[:, None]
+    nearness = units[~half] @ centroids.T - centroids.square().sum(1) / 2
+    own = nearness.gather(1, torch.from_numpy(key)[~half][:, None])
+    wins = member[~half].T @ (own > nearness + ROUNDING).to(units.dtype)
+    share = (wins / member[~half].sum(0).clamp(min=1)[:, None]).numpy()
+    apart: Array = (share + share.T) / 2 >= SEPARABLE
+    return apart
+
+
+def _alike_pairs(key: Int[Array, " batch"], answer: Int[Array, " batch"]) -> Bool[Array, "key key"]:
+    """Which pairs of different keys have the same answer, each pair once."""
+    _, first = np.unique(key, return_index=True)
+    answers = answer[first]
+    alike: Array = np.triu(answers[:, None] == answers, k=1)
+    return alike
+
+
 def _without_mlp(engine: Engine, row: RowStates) -> dict[str, Share]:
     ways = {"whole": row.mlp, "mean": row.mlp.mean(0), "zero": torch.zeros_like(row.mlp[0])}
     said = {how: logits_of(engine.model, row.middle + mlp).argmax(-1) for how, mlp in ways.items()}
     return {how: Share.of_hits(tokens.numpy() == row.truth) for how, tokens in said.items()}
-
-
-def _margin_shares(engine: Engine, row: RowStates) -> dict[str, float]:
-    """Each part's share in (true digit's logit) - (mean logit of the other digits)."""
-    direction = (engine.model.ln_final.w[:, None] * engine.model.unembed.W_U)[:, :BASE]
-    direction = direction - direction.mean(0)
-    chosen = direction.T[torch.from_numpy(row.truth)]
-    rest = (direction.sum(1) - chosen) / (BASE - 1)
-    parts = {"before": row.own, "heads": row.heads, "MLP": row.mlp}
-    leads = {name: float(((chosen - rest) * part).sum(1).mean()) for name, part in parts.items()}
-    total = sum(leads.values())
-    return {name: round(lead / total, 4) for name, lead in leads.items()}
 
 
 def _statement(tests: list[KeyTest]) -> str:

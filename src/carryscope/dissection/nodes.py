@@ -16,7 +16,7 @@ from carryscope.core.progress import Advance, unheard
 from carryscope.dissection.engine import UNCHANGED, Engine, by_token, hit
 from carryscope.dissection.interventions import How, all_nodes
 from carryscope.dissection.samples import Samples
-from carryscope.task.columns import Columns, QuestionClass
+from carryscope.task.columns import Columns
 from carryscope.task.operation import Array
 
 NODE_HOW: How = "mean"
@@ -38,8 +38,6 @@ class NodeEffect(msgspec.Struct, frozen=True, kw_only=True):
     """Questions that fail, of those answered right with the node in place."""
     digits: dict[str, Share]
     """Answer tokens that turn wrong, for the tokens where any does."""
-    classes: dict[str, Share]
-    """Questions that fail by question class, for the classes where any does."""
     complexity: dict[str, int]
     """Failing questions by the authors' complexity: S0 no carry, S1 a carry used where it is
     made, S2 one that passes one nine, .., S5 four nines or more."""
@@ -81,7 +79,6 @@ def study_nodes(engine: Engine, samples: Samples, advance: Advance = unheard) ->
                 head=node.head,
                 fails=Share.of_hits(failing[correct]),
                 digits=hit(by_token(names, right_before & ~right, right_before)),
-                classes=_classes(columns, correct, failing),
                 complexity=_complexity(columns, failing),
             )
         )
@@ -94,13 +91,6 @@ def study_nodes(engine: Engine, samples: Samples, advance: Advance = unheard) ->
         unused_rows=[row for row in range(engine.config.context) if row not in used],
         statement=_statement(effects),
     )
-
-
-def _classes(
-    columns: Columns, correct: Bool[Array, " batch"], failing: Bool[Array, " batch"]
-) -> dict[str, Share]:
-    asked = {kind.label: correct & (columns.question_class == kind) for kind in QuestionClass}
-    return hit({name: Share.of_hits(failing[mask]) for name, mask in asked.items()})
 
 
 def _complexity(columns: Columns, failing: Bool[Array, " batch"]) -> dict[str, int]:

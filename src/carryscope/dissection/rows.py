@@ -1,4 +1,4 @@
-"""Which rows, tokens and attention edges the model uses.
+"""Which rows and attention edges the model uses.
 
 In: an engine and questions. Out: `RowsFinding`, for the model and for an untrained one of the
 same shape.
@@ -6,15 +6,13 @@ same shape.
 The paper ablates the residual stream after the last block, row by row. It concludes that rows
 before "=" are not used and that each row computes one digit. In a one-layer model nothing else
 is possible, trained or not: a row after the last block reaches only its own logits. So next to
-the paper's table there are three tests that could fail. We cut attention edges from each answer
-row one by one. We ablate the keys and values of each token. With two layers or more, we ablate
-rows below the last layer.
+the paper's table there are two tests that could fail. We cut attention edges from each answer
+row one by one. With two layers or more, we ablate rows below the last layer.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import product
 from typing import get_args
 
@@ -24,7 +22,7 @@ from jaxtyping import Bool
 
 from carryscope.core.evidence import Mean, Share
 from carryscope.core.progress import Advance, unheard
-from carryscope.dissection.engine import UNCHANGED, Change, Engine, by_token, hit
+from carryscope.dissection.engine import UNCHANGED, Engine, by_token, hit
 from carryscope.dissection.interventions import PATTERN, Ablate, Cut, How
 from carryscope.dissection.samples import Samples
 from carryscope.model.transformer import Transformer, initialise
@@ -35,7 +33,7 @@ PAPER_THRESHOLD = 0.08
 of the loss, because the clean loss depends on how many cascades the questions have."""
 
 EDGE_QUESTIONS = 256
-"""Questions, rich in nines, for the tests of edges and tokens, of which there are many."""
+"""Questions, rich in nines, for the tests of edges, of which there are many."""
 
 NOISE = 0.02
 """An edge counts as used only if cutting it surely changes more answers than this."""
@@ -46,7 +44,7 @@ UNTRAINED_SEED = 0
 FORCED = (
     "A row after the last block reaches only its own logits. So this table has the same shape "
     "for every model, trained or not, and says nothing about how the model works. The tests of "
-    "edges, tokens and lower layers could have failed."
+    "edges and lower layers could have failed."
 )
 
 
@@ -85,19 +83,8 @@ class EdgeEffect(msgspec.Struct, frozen=True, kw_only=True):
         return self.flipped.low > NOISE
 
 
-class TokenEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys or values of one token, ablated in one layer."""
-
-    layer: int
-    token: str
-    site: str
-    how: str
-    flipped: dict[str, Share]
-    """Answers that change, by answer token."""
-
-
 class RowsFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows, edges and tokens."""
+    """Rows and edges."""
 
     questions: int
     edge_questions: int
@@ -105,7 +92,6 @@ class RowsFinding(msgspec.Struct, frozen=True, kw_only=True):
     clean_loss: Mean
     rows: list[RowEffect]
     edges: list[EdgeEffect]
-    tokens: list[TokenEffect]
     remark: str
     untrained: RowsFinding | None
     """The same on an untrained model of this shape: the control."""
@@ -133,7 +119,6 @@ def _measured(engine: Engine, samples: Samples, advance: Advance) -> RowsFinding
         clean_loss=clean_loss,
         rows=rows,
         edges=edges,
-        tokens=_tokens(engine, samples, advance),
         remark=FORCED,
         untrained=None,
         statement=_statement(edges),
@@ -175,6 +160,7 @@ def _patterns(right: Bool[Array, "batch answer"]) -> dict[str, int]:
 
 
 def _edges(engine: Engine, samples: Samples, advance: Advance) -> list[EdgeEffect]:
+    """We count changes, not mistakes, because an untrained model has no right answers to lose."""
     layout = engine.layout
     places = [
         (layer, row, key)
@@ -182,46 +168,18 @@ def _edges(engine: Engine, samples: Samples, advance: Advance) -> list[EdgeEffec
         for key in range(row + 1)
     ]
     cuts = [Cut(f"blocks.{layer}.{PATTERN}", (row,), (key,)) for layer, row, key in places]
-    effects = []
-    for (layer, row, key), flipped in zip(
-        places, _flipped(engine, samples, cuts, advance), strict=True
-    ):
-        answer = layout.answer_names[row - layout.first_row]
-        token = layout.position_names[key]
-        effects.append(
-            EdgeEffect(layer=layer, row=row, answer=answer, token=token, flipped=flipped[answer])
-        )
-    return effects
-
-
-def _tokens(engine: Engine, samples: Samples, advance: Advance) -> list[TokenEffect]:
-    """The tokens of the question. Those that never change can only be set to zero."""
-    names = engine.layout.position_names
-    positions = range(engine.layout.first_row + 1)
-    sites = ("attn.hook_k", "attn.hook_v")
-    places = list(product(range(engine.config.layers), positions, sites))
-    ways: list[How] = ["mean" if "D" in names[position] else "zero" for _, position, _ in places]
-    changes = [
-        Ablate(f"blocks.{layer}.{site}", (position,), how=how)
-        for (layer, position, site), how in zip(places, ways, strict=True)
-    ]
-    shares = _flipped(engine, samples, changes, advance)
-    return [
-        TokenEffect(layer=layer, token=names[position], site=site, how=how, flipped=flipped)
-        for (layer, position, site), how, flipped in zip(places, ways, shares, strict=True)
-    ]
-
-
-def _flipped(
-    engine: Engine, samples: Samples, changes: Sequence[Change], advance: Advance
-) -> list[dict[str, Share]]:
-    """The answers that change under each intervention, by answer token.
-
-    We count changes, not mistakes, because an untrained model has no right answers to lose.
-    """
     questions = samples.nines_rich("edges", EDGE_QUESTIONS)
-    clean, *said = engine.answers(questions, [UNCHANGED, *changes], advance).predicted
-    return [by_token(engine.layout.answer_names, one != clean) for one in said]
+    clean, *said = engine.answers(questions, [UNCHANGED, *cuts], advance).predicted
+    return [
+        EdgeEffect(
+            layer=layer,
+            row=row,
+            answer=layout.answer_names[row - layout.first_row],
+            token=layout.position_names[key],
+            flipped=Share.of_hits((one != clean)[:, row - layout.first_row]),
+        )
+        for (layer, row, key), one in zip(places, said, strict=True)
+    ]
 
 
 def _statement(edges: list[EdgeEffect]) -> str:

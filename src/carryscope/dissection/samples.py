@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Int
 
+from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns, QuestionClass
 from carryscope.task.curated import curated_questions
 from carryscope.task.operation import Array
@@ -36,6 +37,10 @@ class Samples:
 
     digits: int
     seed: int
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise CallError(f"seed must be at least 0. Got {self.seed}.")
 
     def generator(self, purpose: str) -> np.random.Generator:
         """A generator of its own for every purpose, so that no experiment disturbs another."""

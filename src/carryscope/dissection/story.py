@@ -25,7 +25,6 @@ from carryscope.task.columns import Task
 from carryscope.task.framework import RankAgreement, task_shares
 from carryscope.task.operation import BASE
 from carryscope.training.losses import StepRecord
-from carryscope.training.summary import LAST_STEPS
 
 CURVE_POINTS = 100
 """Points kept of each curve: as many as a small picture can show."""
@@ -38,7 +37,8 @@ can also be reached by betting that none arrives."""
 
 DISCOVERY_BELOW, CLEAN_UP_BELOW = 0.9, 0.1
 """Phase 2 (algorithm discovery) is the fall from 90 % to 10 % of the early loss, like the fall
-time of a pulse. Phase 1 (memorisation) is before it, phase 3 (clean-up) after it. A boundary is
+time of a pulse. The early loss is the first smoothed loss, but at most that of guessing. Phase 1
+(memorisation) is before it, phase 3 (clean-up) after it. A boundary is
 the step from which the smoothed loss stays below that level to the end."""
 
 
@@ -61,9 +61,6 @@ class DigitStory(msgspec.Struct, frozen=True, kw_only=True):
     learnt_at: int | None
     final_loss: float | None
     """Mean of the last 100 steps, here and below."""
-    early_loss: float
-    """What its phases start from: the first smoothed loss, but at most that of guessing. (A
-    model starts above it, because it first learns that answers are made of digits.)"""
     discovery_from: int | None
     """First step of phase 2; null if the loss never fell."""
     clean_up_from: int | None
@@ -79,8 +76,6 @@ class PairStory(msgspec.Struct, frozen=True, kw_only=True):
     """Of uniform questions, by the framework; training may have shown them more often."""
     learnt_at: int | None
     final_loss: float | None
-    final_questions: int
-    """Questions behind the final loss."""
     questions: int
     """Questions of the whole training."""
 
@@ -101,12 +96,9 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
     """Whether UC1 was learnt after BA, or only BA was; null if neither was."""
     steps: int | None
     """From BA learnt to UC1 learnt; null unless both were."""
-    smoothed_above: float | None
-    """Share of the steps of phase 2 in which the smoothed loss of UC1 was above that of BA. It
-    has no interval, because neighbouring smoothed losses share most of their questions."""
     batches_above: Share
-    """The same for the bare losses of each batch. Batches are drawn independently, so the
-    interval covers their noise. It says nothing about another training."""
+    """Batches of phase 2 in which the loss of UC1 was above that of BA. Batches are drawn
+    independently, so the interval covers their noise. It says nothing about another training."""
 
 
 class TrainingStory(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,11 +118,7 @@ class TrainingStory(msgspec.Struct, frozen=True, kw_only=True):
     digits the shares differ little (A3 BA 50.05 %, A4 BA 50.005 %), so there it says little."""
     pair_agreement: RankAgreement
     """Between these orders. Pairs never learnt are tied behind all others."""
-    digit_agreement: RankAgreement
-    """The same for digits: the more BA alone unlocks, the sooner. That is A0 first, An last."""
     lags: list[Lag]
-    lagging: Share
-    """Digits whose UC1 was learnt later than their BA, of those where either was learnt."""
     statements: list[str]
     """The story in a few sentences."""
 
@@ -150,7 +138,6 @@ def training_story(
     curves = {p: curve for p, curve in task_curves(metrics, answer_names).items() if p in shares}
     stories = [_digit_story(name, tokens[name], digits) for name in answer_names[-digits - 1 :]]
     pairs = {pair: _pair_story(*pair, curves[pair], float(shares[pair])) for pair in shares}
-    lags = [_lag(story, curves) for story in stories if (story.digit, Task.UC1) in curves]
     seen = [pair for pair in shares if pairs[pair].questions]
     story = TrainingStory(
         steps=len(metrics),
@@ -163,14 +150,7 @@ def training_story(
         pair_agreement=RankAgreement.measured(
             [_when(pairs[pair]) for pair in seen], [-shares[pair] for pair in seen]
         ),
-        digit_agreement=RankAgreement.measured(
-            [_when(story) for story in stories],
-            [-shares[story.digit, Task.BA] for story in stories],
-        ),
-        lags=lags,
-        lagging=Share.measured(
-            sum(lag.later is True for lag in lags), sum(lag.later is not None for lag in lags)
-        ),
+        lags=[_lag(story, curves) for story in stories if (story.digit, Task.UC1) in curves],
         statements=[],
     )
     sentences = (_digits, _order, _early_nines, _lags, _phases)
@@ -183,13 +163,13 @@ def _when(story: DigitStory | PairStory) -> float:
 
 
 def _digit_story(name: str, curve: LossCurve, digits: int) -> DigitStory:
+    # A model starts above guessing, because it first learns that answers are made of digits.
     guessing = math.log(2 if name == f"A{digits}" else BASE)
     early = min(guessing, float(curve.smooth[0]))
     return DigitStory(
         digit=name,
         learnt_at=curve.stays_below(LEARNT_LOSS),
         final_loss=curve.final,
-        early_loss=early,
         discovery_from=curve.stays_below(DISCOVERY_BELOW * early),
         clean_up_from=curve.stays_below(CLEAN_UP_BELOW * early),
     )
@@ -202,7 +182,6 @@ def _pair_story(digit: str, task: Task, curve: LossCurve, share: float) -> PairS
         share=share,
         learnt_at=curve.stays_below(LEARNT_LOSS),
         final_loss=curve.final,
-        final_questions=int(curve.counts[-LAST_STEPS:].sum()),
         questions=int(curve.counts.sum()),
     )
 
@@ -212,14 +191,11 @@ def _lag(story: DigitStory, curves: dict[tuple[str, Task], LossCurve]) -> Lag:
     ba, uc1 = base.stays_below(LEARNT_LOSS), carry.stays_below(LEARNT_LOSS)
     begin, end = story.discovery_from or math.inf, story.clean_up_from or math.inf
     phase_2 = (base.steps >= begin) & (base.steps < end)
-    smooth = (carry.smooth - base.smooth)[phase_2]
-    smooth = smooth[~np.isnan(smooth)]
     bare = (carry.losses - base.losses)[phase_2]
     return Lag(
         digit=story.digit,
         later=(ba or math.inf) < (uc1 or math.inf) if ba or uc1 else None,
         steps=None if ba is None or uc1 is None else uc1 - ba,
-        smoothed_above=float((smooth > 0).mean()) if len(smooth) else None,
         batches_above=Share.of_hits(bare[~np.isnan(bare)] > 0),
     )
 
@@ -252,13 +228,12 @@ def _digits(story: TrainingStory) -> str:
 
 
 def _order(story: TrainingStory) -> str:
-    pairs, digits = story.pair_agreement, story.digit_agreement
-    if pairs.tau is None:
+    found = story.pair_agreement
+    if found.tau is None:
         return ""
-    by_digit = f" and {digits.tau:.2f} for {digits.items} digits" if digits.tau is not None else ""
     return (
-        f"Kendall's tau between the observed order and the framework's is {pairs.tau:.2f} for "
-        f"{pairs.items} (digit, task) pairs{by_digit}. With so few, this is weak evidence."
+        f"Kendall's tau between the observed order and the framework's is {found.tau:.2f} for "
+        f"{found.items} (digit, task) pairs. With so few, this is weak evidence."
     )
 
 
@@ -272,10 +247,12 @@ def _early_nines(story: TrainingStory) -> str:
 
 
 def _lags(story: TrainingStory) -> str:
+    later = [lag.later for lag in story.lags if lag.later is not None]
+    if not later:
+        return ""
     steps = [lag.steps for lag in story.lags if lag.steps is not None]
     by = f", by {min(steps):,} to {max(steps):,} steps" if steps else ""
-    later = f"UC1 was learnt after BA in {story.lagging.count} of {story.lagging.of} digits{by}."
-    return later if story.lagging.of else ""
+    return f"UC1 was learnt after BA in {sum(later)} of {len(later)} digits{by}."
 
 
 def _phases(story: TrainingStory) -> str:

@@ -18,18 +18,30 @@ model P13.L0.H1 carries the state of column 2 for A3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import listed, spanned
 from carryscope.dissection.attention import column_at
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.hypotheses import Pairs
-from carryscope.dissection.purposes import Purpose, SubtasksFinding
+from carryscope.dissection.hypotheses import Hypothesis, Pairs, Prediction, hypotheses_for
+from carryscope.dissection.interventions import Node, all_nodes
+from carryscope.dissection.purposes import Purpose, Scores, SubtasksFinding
 from carryscope.dissection.samples import Samples
-from carryscope.dissection.search import SubtaskSearch
-from carryscope.task.operation import ADD, State
+from carryscope.task.algorithms import ALGORITHM_1_REACH
+from carryscope.task.operation import ADD, Array, State
 
 SEARCH_PAIRS = 2000
 """Pairs of questions, each with its own share of nines: the rarest hypotheses get over 100."""
+
+LEAST_PAIRS = 30
+"""With fewer pairs a hypothesis is not tested, and two hypotheses count as the same."""
+
+MAJORITY = 0.5
+"""A part that decides a variable decides it more often than not."""
 
 IN_WORDS: dict[str, str] = {
     "BA": "the base sum (BA) of {}",
@@ -45,7 +57,7 @@ IN_WORDS: dict[str, str] = {
 def study_subtasks(engine: Engine, samples: Samples, advance: Advance = unheard) -> SubtasksFinding:
     """Test every hypothesis at every node, and at sets of heads where single ones do not do."""
     base, source = (samples.nines_rich(name, SEARCH_PAIRS) for name in ("base", "source"))
-    search = SubtaskSearch(engine, Pairs(base, source), advance)
+    search = _Search(engine, Pairs(base, source), advance)
     search.everywhere()
     missing = search.missing()
     return SubtasksFinding(
@@ -56,6 +68,184 @@ def study_subtasks(engine: Engine, samples: Samples, advance: Advance = unheard)
         missing=missing,
         statement=_statement(search.purposes, missing, engine.config.layers),
     )
+
+
+class Rival(NamedTuple):
+    """A control hypothesis, on the pairs where it and the one tested predict different digits."""
+
+    name: str
+    follows_this: Share
+    follows_rival: Share
+
+    @property
+    def margin(self) -> float:
+        """How far the intervals are apart; negative if they overlap."""
+        return self.follows_this.low - self.follows_rival.high
+
+
+class _Search:
+    """The search in progress."""
+
+    def __init__(self, engine: Engine, pairs: Pairs, advance: Advance) -> None:
+        self._engine, self._pairs, self._advance = engine, pairs, advance
+        self._digits = engine.config.digits
+        self._said: dict[Node, Array] = {}
+        self._clean = engine.answers(pairs.base).predicted[0][:, ::-1]
+        self._predictions: dict[int, dict[Hypothesis, Prediction]] = {
+            k: {
+                h: pairs.predict(h, right=self._clean[:, k] == pairs.own_digit(k))
+                for h in hypotheses_for(k, self._digits)
+            }
+            for k in range(self._digits + 1)
+        }
+        self.purposes: list[Purpose] = []
+        self.scores: list[Scores] = []
+
+    def everywhere(self) -> None:
+        """Single nodes first; then sets of heads, for the digits that still miss something."""
+        every, heads = range(self._digits + 1), tuple(range(self._engine.config.heads))
+        nodes = sorted(all_nodes(self._engine.config), key=lambda node: node.layer)
+        self._judge(self._run(nodes, every), every)
+        wanting = [k for k in every if self.missing_at(k)]
+        places = dict.fromkeys((node.row, node.layer) for node in nodes)
+        whole = [Node(*place, heads) for place in places if len(heads) > 1]
+        whole = [row for row in self._run(whole, wanting) if self._does_anything(row, wanting)]
+        pairs = [row._replace(heads=pair) for row in whole for pair in combinations(heads, 2)]
+        self._judge(self._run([pair for pair in pairs if pair not in whole], wanting), wanting)
+        self._judge(whole, wanting)
+
+    def _does_anything(self, part: Node, digits: Sequence[int]) -> bool:
+        """Whether patching a part changes answers enough for a hypothesis to be tested."""
+        changed = (self._said[part] != self._clean)[:, digits].any(1)
+        return bool(changed.sum() >= LEAST_PAIRS)
+
+    def _digits_reached(self, part: Node) -> list[int]:
+        """The answer digits that a change of this part can reach."""
+        last = self._engine.config.layers - 1
+        own = self._engine.layout.answer_rows.stop - 1 - part.row
+        return [
+            k
+            for k in reversed(range(self._digits + 1))
+            if k == own or (k < own and part.layer < last)
+        ]
+
+    def _run(self, parts: Sequence[Node], digits: Sequence[int]) -> list[Node]:
+        """Answer the base questions with each part that reaches a digit taken from the source."""
+        parts = [part for part in parts if set(self._digits_reached(part)) & set(digits)]
+        changes = [part.patched(self._pairs.source) for part in parts]
+        if parts:
+            outcomes = self._engine.answers(self._pairs.base, changes, self._advance)
+            self._said |= dict(zip(parts, outcomes.predicted[:, :, ::-1], strict=True))
+        return parts
+
+    def _judge(self, parts: Sequence[Node], digits: Sequence[int]) -> None:
+        for part in parts:
+            for k in self._digits_reached(part):
+                if k in digits:
+                    self._judge_one(part, k)
+
+    def _judge_one(self, part: Node, k: int) -> None:
+        """Score every hypothesis about one digit; keep the best that beats all its controls."""
+        scores = {
+            h: self._follows(part, h)
+            for h, prediction in self._predictions[k].items()
+            if prediction.telling.sum() >= LEAST_PAIRS
+        }
+        named = {str(h): share for h, share in scores.items()}
+        self.scores.append(Scores(node=str(part), digit=f"A{k}", follows=named))
+        strong = [h for h, share in scores.items() if share.low > MAJORITY]
+        passed = [purpose for h in strong if (purpose := self._purpose(part, h))]
+        found = max(passed, key=lambda purpose: purpose.follows.estimate, default=None)
+        if found and not self._carried_by_fewer(found):
+            self.purposes.append(found)
+
+    def _follows(self, part: Node, hypothesis: Hypothesis) -> Share:
+        """The share of telling pairs that land on the predicted digit."""
+        prediction = self._predictions[hypothesis.digit][hypothesis]
+        said = self._said[part][:, hypothesis.digit]
+        return Share.of_hits((said == prediction.value)[prediction.telling])
+
+    def _carried_by_fewer(self, found: Purpose) -> bool:
+        """Whether one head of a set was found to carry a variable of the same column before."""
+        return any(
+            p.heads
+            and set(p.heads) < set(found.heads)
+            and (p.row, p.layer, p.digit, p.column)
+            == (found.row, found.layer, found.digit, found.column)
+            for p in self.purposes
+        )
+
+    def _purpose(self, part: Node, hypothesis: Hypothesis) -> Purpose | None:
+        """The purpose, if the hypothesis beats its controls."""
+        follows = self._follows(part, hypothesis)
+        control = self._best_control(part, hypothesis)
+        rivals, same = self._rivals(part, hypothesis)
+        nearest = min(rivals, key=lambda rival: rival.margin)
+        if nearest.margin <= 0 or (control and follows.low <= control[1].high):
+            return None
+        return Purpose(
+            node=str(part),
+            row=part.row,
+            layer=part.layer,
+            heads=list(part.heads),
+            digit=f"A{hypothesis.digit}",
+            variable=str(hypothesis),
+            kind=hypothesis.kind,
+            column=hypothesis.column,
+            same_as=same,
+            follows=follows,
+            control_node=str(control[0]) if control else None,
+            control_node_follows=control[1] if control else None,
+            control_variable=nearest.name,
+            follows_this=nearest.follows_this,
+            follows_control=nearest.follows_rival,
+        )
+
+    def _best_control(self, part: Node, hypothesis: Hypothesis) -> tuple[Node, Share] | None:
+        """The control node that does best on the same pairs.
+
+        For a head: another head of the same row. For several: also each of them alone, or the
+        set would say nothing new. An MLP and the only head of a model have no control node.
+        """
+        here = (part.row, part.layer)
+        singles = [p for p in self._said if len(p.heads) == 1 and (p.row, p.layer) == here]
+        shares = [(p, self._follows(p, hypothesis)) for p in singles if part.heads and p != part]
+        return max(shares, key=lambda pair: pair[1].estimate, default=None)
+
+    def _rivals(self, part: Node, hypothesis: Hypothesis) -> tuple[list[Rival], list[str]]:
+        """Every other hypothesis as a control; and those that no pair separates from this one."""
+        k = hypothesis.digit
+        said, ours = self._said[part][:, k], self._predictions[k][hypothesis]
+
+        def against(name: str, value: Array, apart: Array) -> Rival:
+            here, there = (Share.of_hits((said == v)[apart]) for v in (ours.value, value))
+            return Rival(name, here, there)
+
+        rivals, same = [against("nothing", self._pairs.own_digit(k), ours.telling)], []
+        for other, theirs in self._predictions[k].items():
+            apart = ours.sure & theirs.sure & (ours.value != theirs.value)
+            if apart.sum() >= LEAST_PAIRS:
+                rivals.append(against(str(other), theirs.value, apart))
+            elif other != hypothesis and (ours.telling & theirs.telling).sum() >= LEAST_PAIRS:
+                same.append(str(other))
+        return rivals, same
+
+    def missing_at(self, k: int) -> list[str]:
+        """What Algorithm 1 needs for a digit and no head, or set of heads, was found to carry."""
+        found = {p.variable for p in self.purposes if p.digit == f"A{k}" and p.heads}
+        if f"digit({k})" in found:
+            return []
+        missing = [f"BA({k})"] if k < self._digits and f"BA({k})" not in found else []
+        for column in range(k - 1, max(-1, k - 1 - ALGORITHM_1_REACH), -1):
+            if not {f"MC1({column})", f"state({column})", f"carry_in({k})"} & found:
+                decides = column == k - ALGORITHM_1_REACH or column == 0
+                missing.append(f"{'MC1' if decides else 'state'}({column})")
+        return missing
+
+    def missing(self) -> list[str]:
+        """All that is missing, highest digit first."""
+        digits = reversed(range(self._digits + 1))
+        return [f"A{k}: {name}" for k in digits for name in self.missing_at(k)]
 
 
 def _statement(purposes: list[Purpose], missing: list[str], layers: int) -> str:

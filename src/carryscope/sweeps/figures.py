@@ -188,13 +188,12 @@ def _failure(seed: SeedFinding, one: DepthFailure) -> Record:
 def _failure_panel(records: list[Record], title: str, ends: tuple[float, float]) -> AnyChart:
     x = alt.X("nines:O", title="nines below", axis=alt.Axis(labelAngle=0))
     y = loss_axis(alt.Y, *ends).title("digits that are wrong")
-    thin = {"color": BLUE, "opacity": 0.5}
     seeds = alt.Chart(data(records)).encode(x=x, y=y)
     middle = y.copy()
     middle.shorthand = "median(value):Q"
     drawn: AnyChart = alt.layer(
-        seeds.mark_line(strokeWidth=1, **thin).encode(detail="seed:N"),
-        seeds.mark_point(filled=True, size=22, **thin).encode(description=SAYS),
+        seeds.mark_line(color=BLUE, opacity=0.5, strokeWidth=1).encode(detail="seed:N"),
+        seeds.mark_point(color=BLUE, opacity=0.5, filled=True, size=22).encode(description=SAYS),
         seeds.mark_line(color=BLACK, strokeWidth=2.5).encode(y=middle),
     ).properties(width=ACROSS / 2 - 60, height=220, title=title)
     return drawn

@@ -21,15 +21,15 @@ from carryscope.sweeps.properties import (
     AGREEMENT,
     AGREES,
     CASCADES_FAIL,
+    ERRORS_PREDICTED,
     NUMBERS,
-    PREDICTS_ERRORS,
     PROPERTIES,
     STAIRCASE,
     Ask,
 )
 from carryscope.sweeps.seeds import SeedFinding
 from carryscope.training.config import RunConfig
-from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS
+from carryscope.verification.faithfulness import PREDICTS_ANSWERS
 from carryscope.version import __version__
 
 SWEEP_FILE = Path("sweep.json")
@@ -210,7 +210,7 @@ def _statement(found: Sweep) -> str:
         f"A double staircase is present in {_seeds(held[STAIRCASE])}.",
         f"In {_seeds(roles.share)} the heads read: {roles.name}.",
         _agreement(found, held[AGREES]),
-        f"{PREDICTS_ERRORS} in {_seeds(held[PREDICTS_ERRORS])}.",
+        f"{ERRORS_PREDICTED} in {_seeds(held[ERRORS_PREDICTED])}.",
         _winner(found.algorithms[0]),
         f"Cascades fail in {_seeds(cascades)}." if cascades.of else "",
         f"Failed seeds: {', '.join(str(one.seed) for one in found.failures)}."
@@ -224,7 +224,7 @@ def _agreement(found: Sweep, held: Share) -> str:
     """ "No seed agrees with Algorithm 1 on 99% of its answers (median 98.8%)"."""
     median = next(one.median for one in found.numbers if one.name == AGREEMENT)
     who = f"{held.count} of {held.of} seeds agree" if held.count else "No seed agrees"
-    of = f"on {TELLS_ANSWERS:.0%} of {'their' if held.count else 'its'} answers"
+    of = f"on {PREDICTS_ANSWERS:.0%} of {'their' if held.count else 'its'} answers"
     return f"{who} with Algorithm 1 {of} (median {100 * median:.3g}%)."
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from carryscope.core.evidence import Share
 from carryscope.core.storage import write_bytes
 from carryscope.core.words import between, percent, with_interval
-from carryscope.report.markdown import table
+from carryscope.report.markdown import as_text, markdown
 from carryscope.report.page import page_of
 from carryscope.report.parts import (
     Facts,
@@ -30,15 +30,15 @@ from carryscope.sweeps.finding import Spread, Sweep, best_text, roles_text
 from carryscope.sweeps.properties import LOSSES
 from carryscope.sweeps.seeds import SeedFinding
 from carryscope.training.presets import changes
-from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
+from carryscope.verification.faithfulness import PREDICTS_ANSWERS, PREDICTS_ERRORS
 from carryscope.verification.risk_verdict import SAFE, UNSAFE
 
 PAGE_FILE, TABLES_FILE = Path("sweep.html"), Path("sweep.md")
 
 THRESHOLDS = (
-    f"A seed agrees with an algorithm if both give the same answer to {TELLS_ANSWERS:.0%} of all "
-    f"questions. An algorithm predicts the errors if, where it or the model is wrong, both give "
-    f"the same answer in {TELLS_ERRORS:.0%} of cases. It agrees best if it matches more answers "
+    f"A seed agrees with an algorithm if both give the same answer to {PREDICTS_ANSWERS:.0%} of "
+    "all questions. An algorithm predicts the errors if, where it or the model is wrong, both give "
+    f"the same answer in {PREDICTS_ERRORS:.0%} of cases. It agrees best if it matches more answers "
     "than the runner-up. It is compared with exact addition, with shorter and longer look-aheads, "
     "and with what the dissection found. A double staircase is present if two heads or more step "
     "through the columns at different distances. Digits are safe if they are wrong at most 1 time "
@@ -80,11 +80,11 @@ def sweep_page(found: Sweep) -> str:
 
 def sweep_tables(found: Sweep) -> str:
     """The summary and the tables, in Markdown."""
-    shown = [_held(found), _spreads(found), _seeds(found), _failed(found)]
-    tables = [table(part.head, part.rows) for part in shown]
-    made = f"`{_command(found)}`{_changes(found)}, {_version(found)}"
-    parts = [f"# {headline(found)}", found.statement, *filter(None, tables), THRESHOLDS, RANGES]
-    return "\n\n".join([*parts, f"Made with {made}."]) + "\n"
+    made = f"Made with `{_command(found)}`{_changes(found)}, {_version(found)}."
+    tables = [_held(found), _spreads(found), _seeds(found), _failed(found)]
+    notes = [Text(text) for text in (THRESHOLDS, RANGES, made)]
+    parts: list[Part] = [Text(found.statement), *(part for part in tables if part.rows), *notes]
+    return f"# {as_text(headline(found))}\n\n{markdown(parts)}\n"
 
 
 def headline(found: Sweep) -> str:

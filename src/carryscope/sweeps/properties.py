@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from carryscope.sweeps.seeds import SeedFinding, SeedHead
 from carryscope.verification.algorithms import ALGORITHM_1
-from carryscope.verification.faithfulness_verdict import TELLS_ANSWERS, TELLS_ERRORS
+from carryscope.verification.faithfulness import PREDICTS_ANSWERS, PREDICTS_ERRORS
 from carryscope.verification.risk_verdict import SAFE, UNSAFE
 
 MOST = 0.5
@@ -51,7 +51,7 @@ def _has_task(head: SeedHead, kinds: tuple[str, ...], below: int, digits: int) -
 
 def _predicts_errors(seed: SeedFinding, _: int) -> bool | None:
     alike = seed.algorithm.errors_alike
-    return None if alike is None else alike.low >= TELLS_ERRORS
+    return None if alike is None else alike.low >= PREDICTS_ERRORS
 
 
 def _predicts_errors_best(seed: SeedFinding, _: int) -> bool | None:
@@ -69,8 +69,8 @@ def _shallow_safe(seed: SeedFinding, _: int) -> bool:
 
 
 STAIRCASE, CASCADES_FAIL = "double staircase", "cascades fail"
-AGREES = f"agrees with Algorithm 1 on {TELLS_ANSWERS:.0%} of answers"
-PREDICTS_ERRORS = f"Algorithm 1 predicts {TELLS_ERRORS:.0%} of errors"
+AGREES = f"agrees with Algorithm 1 on {PREDICTS_ANSWERS:.0%} of answers"
+ERRORS_PREDICTED = f"Algorithm 1 predicts {PREDICTS_ERRORS:.0%} of errors"
 """Properties that the statement about a sweep names."""
 
 PROPERTIES: dict[str, Ask] = {
@@ -82,8 +82,8 @@ PROPERTIES: dict[str, Ask] = {
     "the head one below carries that column's carry": _carries(CARRY, 1),
     "the head two below carries that column's carry": _carries(CARRY, 2),
     "every sub-task of Algorithm 1 is carried": lambda seed, _: not seed.missing,
-    AGREES: lambda seed, _: seed.algorithm.agreement.low >= TELLS_ANSWERS,
-    PREDICTS_ERRORS: _predicts_errors,
+    AGREES: lambda seed, _: seed.algorithm.agreement.low >= PREDICTS_ANSWERS,
+    ERRORS_PREDICTED: _predicts_errors,
     "Algorithm 1 agrees best": lambda seed, _: (
         seed.algorithm.best == ALGORITHM_1 and seed.algorithm.clear_lead is not False
     ),

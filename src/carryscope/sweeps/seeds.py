@@ -7,9 +7,6 @@ are named by the column they read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import fmean
-
 import msgspec
 
 from carryscope.core.evidence import Mean, Share
@@ -17,9 +14,9 @@ from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.run import Run
 from carryscope.verification.algorithms import ALGORITHM_1
+from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.estimate import Rate
 from carryscope.verification.faithfulness import FaithfulnessFinding
-from carryscope.verification.risk_finding import CaseRisk
 from carryscope.verification.stratified import WeightedShare
 
 
@@ -164,27 +161,16 @@ def _carried(purposes: list[Purpose]) -> list[Carried]:
 
 def by_depth(cases: list[CaseRisk]) -> list[DepthFailure]:
     """Failures by look-ahead, averaged over places by their probabilities."""
-    kinds = sorted({(case.depth, not case.carrying) for case in cases})
-    return [_together([c for c in cases if (c.depth, not c.carrying) == kind]) for kind in kinds]
-
-
-def _together(cases: list[CaseRisk]) -> DepthFailure:
-    chances = [case.probability for case in cases]
-
-    def mean(values: Sequence[float]) -> float:
-        return fmean(values, weights=chances)
-
-    return DepthFailure(
-        depth=cases[0].depth,
-        carrying=cases[0].carrying,
-        wrong=Rate(
-            mean([case.wrong.estimate for case in cases]),
-            mean([case.wrong.low for case in cases]),
-            mean([case.wrong.high for case in cases]),
-        ),
-        all_below=max(case.wrong.high for case in cases),
-        some_above=max(case.wrong.low for case in cases),
-    )
+    return [
+        DepthFailure(
+            depth=depth,
+            carrying=carrying,
+            wrong=CaseRisk.pooled(group).wrong,
+            all_below=max(case.wrong.high for case in group),
+            some_above=max(case.wrong.low for case in group),
+        )
+        for (depth, carrying), group in by_look_ahead(cases).items()
+    ]
 
 
 def _fit(found: FaithfulnessFinding) -> SeedFit:

@@ -90,7 +90,7 @@ def exact(digits: int) -> Algorithm:
     return Algorithm(
         name=EXACT,
         about=f"Every {ADD.words.carry} arrives, however far it travels.",
-        answer=lambda columns: _answer(columns, columns.carry_in),
+        answer=lambda columns: columns.answer(columns.carry_in),
         variables=variables,
         offsets={BASE_NAME: 0},
         reads=_within([digits] * (digits + 1), digits),
@@ -160,7 +160,7 @@ def _by_reach(name: str, about: str, reach: Sequence[int], by_token: Sequence[bo
 
     def answer(columns: Columns) -> Array:
         seen = columns.carry_in & (columns.look_ahead < reaches)
-        return _answer(columns, seen | shown(columns))
+        return columns.answer(seen | shown(columns))
 
     def variables(columns: Columns) -> dict[str, Array]:
         found = {BASE_NAME: _base(columns)}
@@ -179,12 +179,6 @@ def _by_reach(name: str, about: str, reach: Sequence[int], by_token: Sequence[bo
         offsets={BASE_NAME: 0, **states, **carries, **token},
         reads=_within(reach, len(reach) - 1),
     )
-
-
-def _answer(columns: Columns, carry: Bool[Array, "batch digit"]) -> Int[Array, "batch digit"]:
-    """The answer digits, if these carries arrive."""
-    digits = range(columns.digits + 1)
-    return np.stack([columns.answer_digit(k, carry[:, k]) for k in digits], axis=1)
 
 
 def _base(columns: Columns) -> Int[Array, "batch digit"]:

@@ -65,7 +65,7 @@ def by_look_ahead(cases: Iterable[CaseRisk]) -> dict[tuple[int, bool], list[Case
 def case_risks(tally: Tally) -> list[CaseRisk]:
     """Every look-ahead, the highest digit first."""
     cases = []
-    chances = look_ahead_probabilities(tally.partition.digits)
+    chances = look_ahead_probabilities(tally.partition.digits, tally.partition.operation)
     for case in sorted(chances, key=lambda c: (-c.digit, c.depth, not c.carrying)):
         place = (slice(None), case.digit, case.depth, int(case.carrying))
         asked, wrong = tally.case_asked[place], tally.case_wrong[place]

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.task.operation import ADD, BASE, Array
+from carryscope.task.operation import BASE, Array
 from carryscope.task.questions import Questions
 from carryscope.verification.estimate import Rate, weighted_rate
 from carryscope.verification.judging import Judge
@@ -97,18 +97,18 @@ def _simpler(questions: Questions) -> tuple[Int[Array, " tried"], Questions]:
 def _plainer(questions: Questions, column: int) -> Iterator[tuple[Array, Array, Array]]:
     """Digit pairs with fewer non-zero digits in the same state, and the questions they fit."""
     first, second = questions.first[:, column], questions.second[:, column]
-    zero = np.zeros_like(first)
+    zero, operation = np.zeros_like(first), questions.operation
     ways = [
         (zero, zero),
         (first, zero),
         (zero, second),
-        (zero + ADD.passing_first[0], zero),
-        (zero, zero + ADD.passing_second[0]),
+        (zero + operation.passing_first[0], zero),
+        (zero, zero + operation.passing_second[0]),
     ]
     size = np.sign(first) + np.sign(second)
     for new_first, new_second in ways:
         fewer = np.sign(new_first) + np.sign(new_second) < size
-        same = ADD.state[new_first, new_second] == ADD.state[first, second]
+        same = operation.state[new_first, new_second] == operation.state[first, second]
         where = np.flatnonzero(fewer & same)
         if len(where):
             yield where, new_first[where], new_second[where]
@@ -189,7 +189,8 @@ def _common_pair(rare: Questions) -> str | None:
     if not pairs:
         return None
     (column, code), count = pairs.most_common(1)[0]
-    return f"column {column}: {ADD.text(*divmod(code, BASE))} in {count} of {len(rare)}"
+    pair = rare.operation.text(*divmod(code, BASE))
+    return f"column {column}: {pair} in {count} of {len(rare)}"
 
 
 def _order_matters(judge: Judge, partition: Partition, generator: np.random.Generator) -> Rate:

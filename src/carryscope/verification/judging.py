@@ -93,7 +93,7 @@ class Tally:
     @property
     def all_failing(self) -> Questions:
         """The failing questions kept, of all strata."""
-        nothing = Questions.from_integers([], self.partition.digits)
+        nothing = Questions.from_integers([], self.partition.digits, self.partition.operation)
         return Questions.joined([nothing, *self.failing.values()])
 
     def ask(self, judge: Judge, questions: Questions, stratum: Int[Array, " batch"]) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from carryscope.task.columns import Columns
-from carryscope.task.operation import ADD, PAIRS, Array, State
+from carryscope.task.operation import ADD, PAIRS, Array, Operation, State
 from carryscope.task.questions import Questions, check_digits
 from carryscope.task.sampling import with_states
 from carryscope.task.strata import all_strata, stratum_probability, stratum_states
@@ -37,6 +37,7 @@ class Partition(ABC):
     """Disjoint strata that together hold every question."""
 
     digits: int
+    operation: Operation
     names: list[str]
     probabilities: list[Fraction]
     """The chance that a uniform question lies in each stratum; they add up to exactly 1."""
@@ -66,24 +67,25 @@ class Partition(ABC):
 
 
 @lru_cache
-def partition(digits: int) -> Partition:
+def partition(digits: int, operation: Operation = ADD) -> Partition:
     """The partition that suits the number of digits."""
     check_digits(digits)
-    return ByState(digits) if digits <= MOST_DIGITS_BY_STATE else ByCascade(digits)
+    kind = ByState if digits <= MOST_DIGITS_BY_STATE else ByCascade
+    return kind(digits, operation)
 
 
 class ByState(Partition):
     """One stratum for each pattern of column states."""
 
-    def __init__(self, digits: int) -> None:
-        self.digits = digits
+    def __init__(self, digits: int, operation: Operation = ADD) -> None:
+        self.digits, self.operation = digits, operation
         self.names = list(all_strata(digits))
-        self.probabilities = [stratum_probability(name) for name in self.names]
+        self.probabilities = [stratum_probability(name, operation) for name in self.names]
         self._states = np.stack([stratum_states(name) for name in self.names])
 
     def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
-        shape = (count, self.digits)
-        return with_states(generator, np.broadcast_to(self._states[stratum], shape))
+        states = np.broadcast_to(self._states[stratum], (count, self.digits))
+        return with_states(generator, states, self.operation)
 
     def of(self, questions: Questions) -> Int[Array, " batch"]:
         powers = len(State) ** np.arange(self.digits)
@@ -119,14 +121,14 @@ _START = _Seen(0, False, 0, 0)
 class ByCascade(Partition):
     """One stratum for each pair (longest cascade that carries, longest that does not)."""
 
-    def __init__(self, digits: int) -> None:
-        self.digits = digits
+    def __init__(self, digits: int, operation: Operation = ADD) -> None:
+        self.digits, self.operation = digits, operation
         reached = Counter({_START: 1})
         for _ in range(digits):
             steps = [(seen.then(s), s, ways) for seen, ways in reached.items() for s in State]
             reached = Counter()
             for seen, state, ways in steps:
-                reached[seen] += ways * ADD.pairs_per_state[state]
+                reached[seen] += ways * operation.pairs_per_state[state]
         sizes = Counter[tuple[int, int]]()
         for seen, ways in reached.items():
             sizes[seen.carry, seen.quiet] += ways
@@ -139,7 +141,7 @@ class ByCascade(Partition):
         at = {_START: np.arange(count)}
         for column in range(self.digits):
             states[:, column], at = self._step(generator, column, at, self._labels[stratum])
-        return with_states(generator, states)
+        return with_states(generator, states, self.operation)
 
     def _step(
         self,
@@ -153,7 +155,8 @@ class ByCascade(Partition):
         chosen = np.empty(sum(map(len, at.values())), dtype=np.int8)
         reached: dict[_Seen, list[Array]] = {}
         for seen, members in at.items():
-            ways = [ADD.pairs_per_state[s] * _ways(left, seen.then(s), label) for s in State]
+            pairs = self.operation.pairs_per_state
+            ways = [pairs[s] * _ways(self.operation, left, seen.then(s), label) for s in State]
             shares = np.array([float(Fraction(w, sum(ways))) for w in ways])
             drawn = generator.choice(len(State), size=len(members), p=shares / shares.sum())
             chosen[members] = drawn
@@ -178,13 +181,14 @@ class ByCascade(Partition):
 
 
 @cache
-def _ways(left: int, seen: _Seen, label: tuple[int, int]) -> int:
+def _ways(operation: Operation, left: int, seen: _Seen, label: tuple[int, int]) -> int:
     """In how many ways the remaining digit pairs lead to a label."""
     if seen.carry > label[0] or seen.quiet > label[1]:
         return 0
     if left == 0:
         return int((seen.carry, seen.quiet) == label)
-    return sum(ADD.pairs_per_state[s] * _ways(left - 1, seen.then(s), label) for s in State)
+    pairs = operation.pairs_per_state
+    return sum(pairs[s] * _ways(operation, left - 1, seen.then(s), label) for s in State)
 
 
 def _name(carry: int, quiet: int) -> str:

@@ -56,7 +56,8 @@ def ask_everything(
     every = (numbers[:, None] // BASE ** np.arange(digits) % BASE).astype(np.int8)
     for start in range(0, total, AT_ONCE):
         index = np.arange(start, min(start + AT_ONCE, total))
-        questions = Questions(every[index // len(every)], every[index % len(every)])
+        first, second = every[index // len(every)], every[index % len(every)]
+        questions = Questions(first, second, partition.operation)
         tally.ask(judge, questions, partition.of(questions))
         advance(len(index))
     return tally
