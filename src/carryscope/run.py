@@ -268,13 +268,13 @@ class Run(RunDirectory):
 
     def attention_figure(self, question: str) -> Figure:
         """Where every head looks, at every row, for one question."""
-        from carryscope.dissection.attention import pattern
         from carryscope.report.figures.maps import one_pattern
         from carryscope.task.questions import parse_question
 
         layout = self.config.model.layout
         tokens = layout.encode(parse_question(question, layout.digits))
-        return one_pattern(pattern(self.model(), tokens), layout.text(tokens[0]), layout)
+        _, patterns = PlainModel.read(self.directory)(tokens)
+        return one_pattern(patterns[0], layout.text(tokens[0]), layout)
 
     def report(self, path: Path | str | None = None, *, progress: Progress = silent) -> Path:
         """Write the report, one file for any browser; by default into the run."""

@@ -92,7 +92,7 @@ def test_it_ends_with_the_page_and_reports_a_seed_that_failed(capsys, tmp_path):
 
 
 def started(directory: Path) -> subprocess.Popen[str]:
-    command = [*CARRYSCOPE, "sweep", *QUICK, "--steps", "4000", "--seeds", "0..1"]
+    command = [*CARRYSCOPE, "sweep", *QUICK, "--steps", "2000", "--seeds", "0..1"]
     return subprocess.Popen(
         [*command, "--out", str(directory)],
         stdout=subprocess.PIPE,

@@ -92,7 +92,7 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_same_sweep(
 ) -> None:
     import distributed
 
-    recipe = run_config("tiny", {"digits": 1, "d_model": 12, "steps": 5000})
+    recipe = run_config("tiny", {"digits": 1, "d_model": 12, "steps": 2000})
     alone, swept = tmp_path / "alone", tmp_path / "cluster"
     found = sweep(recipe, [0, 1], alone, workers=1, threads=1)
     with distributed.Client(cluster) as client:

@@ -14,17 +14,15 @@ from itertools import combinations, product
 
 import msgspec
 import numpy as np
-import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from carryscope.core.evidence import Mean
 from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import NUMBERS, listed
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.interventions import PATTERN, head_name
+from carryscope.dissection.interventions import head_name
 from carryscope.dissection.samples import Samples
 from carryscope.model.config import ModelConfig
-from carryscope.model.transformer import Transformer
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
 from carryscope.task.tokens import Format
@@ -129,16 +127,6 @@ def study_attention(
         staircase=_verdict(heads),
         statement=_statement(heads, engine.config),
     )
-
-
-def pattern(
-    model: Transformer, tokens: Int[Array, "1 position"]
-) -> Float[Array, "layer head row position"]:
-    """The whole attention pattern of one question, every row, as the paper draws it."""
-    names = [f"blocks.{layer}.{PATTERN}" for layer in range(model.config.layers)]
-    with torch.inference_mode():
-        cache = model.run_with_cache(torch.from_numpy(tokens), names)[1]
-    return np.stack([cache[name][0].numpy() for name in names])
 
 
 def _answer_patterns(

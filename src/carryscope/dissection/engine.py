@@ -79,8 +79,9 @@ class Engine:
 
     def capture(self, questions: Questions) -> Capture:
         """The clean state of a few questions."""
+        tokens = torch.from_numpy(self.layout.encode(questions))
         with torch.inference_mode():
-            return capture(self.model, self._tables, self._tokens(questions))
+            return capture(self.model, self._tables, tokens)
 
     def captures(self, questions: Questions) -> Iterator[Capture]:
         """The clean state of many questions, a chunk at a time."""
@@ -112,9 +113,6 @@ class Engine:
             predicted=np.concatenate([part.predicted for part in parts], axis=1),
             loss=np.concatenate([part.loss for part in parts], axis=1),
         )
-
-    def _tokens(self, questions: Questions) -> Int[Tensor, "batch position"]:
-        return torch.from_numpy(self.layout.encode(questions))
 
     def _chunk(
         self, questions: Questions, changes: Sequence[Change], chunk: slice

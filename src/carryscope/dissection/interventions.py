@@ -108,26 +108,19 @@ def _parsed(text: str) -> tuple[int | None, int | None, tuple[int, ...]]:
     return row, layer, () if head is None else (head,)
 
 
-def parts_at(config: ModelConfig, row: int, layer: int) -> list[Node]:
-    """The nodes of one layer at one row, heads first."""
-    heads = [Node(row, layer, (head,)) for head in range(config.heads)]
-    return heads + [Node(row, layer)] * bool(config.d_mlp)
-
-
-def rows_that_matter(config: ModelConfig, layer: int) -> range:
-    """The rows of a layer that can reach an answer: in the last layer, only the answer rows."""
-    rows = config.layout.answer_rows
-    return rows if layer == config.layers - 1 else range(rows.stop)
-
-
 def all_nodes(config: ModelConfig) -> list[Node]:
-    """Every node that can reach an answer, by row, then layer."""
+    """Every node that can reach an answer, by row, then layer, heads before the MLP.
+
+    In the last layer only the answer rows can.
+    """
+    rows, last = config.layout.answer_rows, config.layers - 1
+    parts = [(head,) for head in range(config.heads)] + [()] * bool(config.d_mlp)
     return [
-        node
-        for row in range(config.layout.answer_rows.stop)
+        Node(row, layer, heads)
+        for row in range(rows.stop)
         for layer in range(config.layers)
-        if row in rows_that_matter(config, layer)
-        for node in parts_at(config, row, layer)
+        if layer < last or row in rows
+        for heads in parts
     ]
 
 
@@ -168,7 +161,19 @@ def _ablated(name: str, config: ModelConfig) -> Ablate:
 
 def check(change: Intervention, config: ModelConfig, questions: int) -> None:
     """Refuse what cannot be done to so many questions in a model of this shape."""
-    layer_and_part(change, config)
+    part = layer_and_part(change, config)[1]
+    heads = change.heads or ()
+    positions = change.rows + (change.keys if isinstance(change, Cut) else ())
+    if part == MLP and not config.d_mlp:
+        raise CallError("This model has no MLP.")
+    if change.heads is not None and part not in (HEADS, PATTERN):
+        raise CallError(f"{change.site} has no heads. Got heads {heads}.")
+    if not change.rows or not all(0 <= p < config.context for p in positions):
+        raise CallError(f"Positions must be between 0 and {config.context - 1}. Got {change}")
+    if len(set(heads)) < len(heads):
+        raise CallError(f"Each head can be named once. Got heads {heads}.")
+    if any(not 0 <= head < config.heads for head in heads):
+        raise CallError(f"Heads must be between 0 and {config.heads - 1}. Got {change}")
     if isinstance(change, Patch) and len(change.source) != questions:
         raise CallError(
             f"A patch needs one source for each of the {questions} questions. "
@@ -176,31 +181,14 @@ def check(change: Intervention, config: ModelConfig, questions: int) -> None:
         )
 
 
-def layer_and_part(intervention: Intervention, config: ModelConfig) -> tuple[int, str]:
+def layer_and_part(change: Intervention, config: ModelConfig) -> tuple[int, str]:
     """Where an intervention acts: the layer, and the site within it; refused if there is none."""
-    match = re.fullmatch(r"blocks\.(\d+)\.(.+)", intervention.site)
-    sites = (PATTERN,) if isinstance(intervention, Cut) else REPLACEABLE
+    match = re.fullmatch(r"blocks\.(\d+)\.(.+)", change.site)
+    sites = (PATTERN,) if isinstance(change, Cut) else REPLACEABLE
     if not match or match[2] not in sites or int(match[1]) >= config.layers:
-        kind = type(intervention).__name__
         known = ", ".join(f"blocks.L.{site}" for site in sites)
         raise CallError(
-            f"{kind} works at {known}, with L below {config.layers}. Got '{intervention.site}'."
+            f"{type(change).__name__} works at {known}, with L below {config.layers}. "
+            f"Got '{change.site}'."
         )
-    _check_places(intervention, match[2], config)
     return int(match[1]), match[2]
-
-
-def _check_places(intervention: Intervention, part: str, config: ModelConfig) -> None:
-    """Refuse rows, heads and keys that the model does not have."""
-    heads = intervention.heads or ()
-    keys = intervention.keys if isinstance(intervention, Cut) else ()
-    if part == MLP and not config.d_mlp:
-        raise CallError("This model has no MLP.")
-    if intervention.heads is not None and part not in (HEADS, PATTERN):
-        raise CallError(f"{intervention.site} has no heads. Got heads {heads}.")
-    if not intervention.rows or not all(0 <= p < config.context for p in intervention.rows + keys):
-        raise CallError(f"Positions must be between 0 and {config.context - 1}. Got {intervention}")
-    if len(set(heads)) < len(heads):
-        raise CallError(f"Each head can be named once. Got heads {heads}.")
-    if any(not 0 <= head < config.heads for head in heads):
-        raise CallError(f"Heads must be between 0 and {config.heads - 1}. Got {intervention}")

@@ -28,7 +28,7 @@ from carryscope.core.words import listed, spanned
 from carryscope.dissection.attention import column_at
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.hypotheses import Hypothesis, Pairs, Prediction, hypotheses_for
-from carryscope.dissection.interventions import Node, parts_at, rows_that_matter
+from carryscope.dissection.interventions import Node, all_nodes
 from carryscope.dissection.purposes import Purpose, Scores, SubtasksFinding
 from carryscope.dissection.samples import Samples
 from carryscope.task.algorithms import ALGORITHM_1_REACH
@@ -103,20 +103,15 @@ class _Search:
 
     def everywhere(self) -> None:
         """Single nodes first; then sets of heads, for the digits that still miss something."""
-        config = self._engine.config
-        places = [
-            (row, layer)
-            for layer in range(config.layers)
-            for row in rows_that_matter(config, layer)
-        ]
-        nodes = [node for place in places for node in parts_at(config, *place)]
-        self._try(nodes, range(self._digits + 1))
-        wanting = [k for k in range(self._digits + 1) if self.missing_at(k)]
-        heads = tuple(range(config.heads))
+        every, heads = range(self._digits + 1), tuple(range(self._engine.config.heads))
+        nodes = sorted(all_nodes(self._engine.config), key=lambda node: node.layer)
+        self._judge(self._run(nodes, every), every)
+        wanting = [k for k in every if self.missing_at(k)]
+        places = dict.fromkeys((node.row, node.layer) for node in nodes)
         whole = [Node(*place, heads) for place in places if len(heads) > 1]
         whole = [row for row in self._run(whole, wanting) if self._does_anything(row, wanting)]
         pairs = [row._replace(heads=pair) for row in whole for pair in combinations(heads, 2)]
-        self._try([pair for pair in pairs if pair not in whole], wanting)
+        self._judge(self._run([pair for pair in pairs if pair not in whole], wanting), wanting)
         self._judge(whole, wanting)
 
     def _does_anything(self, part: Node, digits: Sequence[int]) -> bool:
@@ -126,15 +121,13 @@ class _Search:
 
     def _digits_reached(self, part: Node) -> list[int]:
         """The answer digits that a change of this part can reach."""
-        rows = self._engine.layout.answer_rows
-        if part.layer == self._engine.config.layers - 1:
-            reached = [part.row]
-        else:
-            reached = [row for row in rows if row >= part.row]
-        return [k for row in reached if (k := rows.stop - 1 - row) <= self._digits]
-
-    def _try(self, parts: Sequence[Node], digits: Sequence[int]) -> None:
-        self._judge(self._run(parts, digits), digits)
+        last = self._engine.config.layers - 1
+        own = self._engine.layout.answer_rows.stop - 1 - part.row
+        return [
+            k
+            for k in reversed(range(self._digits + 1))
+            if k == own or (k < own and part.layer < last)
+        ]
 
     def _run(self, parts: Sequence[Node], digits: Sequence[int]) -> list[Node]:
         """Answer the base questions with each part that reaches a digit taken from the source."""

@@ -18,34 +18,39 @@ SIGNS = ("+", "=")
 def answer_parts(given: Answer) -> list[Part]:
     """The answer, then what the model said for each digit and where its heads looked."""
     verdict = "right" if given.correct else f"wrong, it is {given.truth}"
-    looks = given.digits[0].attention
-    layers = 1 + max((look.layer for look in looks), default=0)
-    heads = {
-        f"{head_name(look.layer, look.head, layers)} reads": lambda digit, i=i: _look(
-            digit.attention[i]
-        )
-        for i, look in enumerate(looks)
-    }
-    table = Table.of(
+    digits = Table.of(
         "answer",
         "Digit by digit",
         given.digits,
         {
             "digit": lambda digit: digit.name,
-            "model": lambda digit: (
-                digit.predicted if digit.predicted == digit.truth else Wrong(digit.predicted)
-            ),
+            "model": _said,
             "truth": lambda digit: digit.truth,
             "sure": lambda digit: brief(digit.probability),
             "what arrives from below": _arrives,
-            **heads,
         },
         f"In grey, the paper's task: BA no {TASK.carry} arrives, UC1 a {TASK.carry} arrives, US9 "
-        f"it arrives at a column that {PASSES}. A {TASK.passing} is such a column. Heads: the two "
-        "tokens that get most of the attention, and their share of it.",
-        text=["model", "truth", "what arrives from below", *heads],
+        f"it arrives at a column that {PASSES}. A {TASK.passing} is such a column.",
+        text=["model", "truth", "what arrives from below"],
     )
-    return [Text(f"{given.question} = {given.answer}: {verdict}.", lead=True), table]
+    claim = f"{given.question} = {given.answer}: {verdict}."
+    return [Text(claim, lead=True), digits, _looks(given)]
+
+
+def _said(digit: Digit) -> str:
+    return digit.predicted if digit.predicted == digit.truth else Wrong(digit.predicted)
+
+
+def _looks(given: Answer) -> Table:
+    layers = 1 + max(look.layer for look in given.digits[0].attention)
+    heads = [head_name(look.layer, look.head, layers) for look in given.digits[0].attention]
+    return Table(
+        "looks",
+        "Where the heads look",
+        ["digit", *(f"{head} reads" for head in heads)],
+        [[digit.name, *map(_look, digit.attention)] for digit in given.digits],
+        "The two tokens that get most of a head's attention, and their share of it.",
+    )
 
 
 def _arrives(digit: Digit) -> str:
