@@ -21,21 +21,34 @@ def test_what_people_type_is_understood(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "  ", "=", "5-3", "-5+3", "12x+5", "٣+5", "12", "1+2+3", "+2", "1 2+3"]
+    ("text", "message"),
+    [
+        ("", "Type a sum such as 445+555. Got an empty question."),
+        ("  ", "Type a sum such as 445+555. Got an empty question."),
+        ("=", "Type a sum such as 445+555. Got an empty question."),
+        ("5-3", "This model only adds, without signs. Got a minus sign in '5-3'."),
+        ("-5+3", "This model only adds, without signs. Got a minus sign in '-5+3'."),
+        ("12x+5", "A sum has only digits and one '+'. Got 'x' in '12x+5'."),
+        ("٣+5", "A sum has only digits and one '+'. Got '٣' in '٣+5'."),
+        ("12", "A sum is two numbers with one '+' between them. Got '12'."),
+        ("1+2+3", "A sum is two numbers with one '+' between them. Got '1+2+3'."),
+        ("+2", "A sum is two numbers with one '+' between them. Got '+2'."),
+        ("1 2+3", "A number has no spaces inside it. Got '1 2+3'."),
+        (
+            "123456+1",
+            "This model adds numbers of at most 5 digits. Got 123456, which has 6.",
+        ),
+    ],
 )
-def test_what_is_no_sum_is_refused_with_an_example_of_one(text):
+def test_each_mistake_has_its_own_message(text, message):
     with pytest.raises(CallError) as error:
         parse_question(text, 5)
-    assert str(error.value) == (
-        f"A sum is two numbers with one '+' between them, such as 445+555. Got '{text}'."
-    )
+    assert str(error.value) == message
 
 
 def test_a_number_that_does_not_fit_is_refused():
     with pytest.raises(CallError, match="at most 1 digit. Got 10"):
         Questions.from_integers([(10, 1)], 1)
-    with pytest.raises(CallError, match="numbers of at most 5 digits. Got 123456, which has 6."):
-        parse_question(f"{'0' * 5000}123456+1", 5)
 
 
 @pytest.mark.parametrize("digits", [0, 21, -3])

@@ -24,6 +24,10 @@ MAX_DIGITS = 20
 """The largest question size. Nothing but patience limits it."""
 
 
+_MINUS = "-−"  # noqa: RUF001
+"""People type the one and paste the other."""
+
+
 def check_digits(digits: int) -> None:
     """Refuse a question size outside 1..MAX_DIGITS."""
     if not 1 <= digits <= MAX_DIGITS:
@@ -102,19 +106,36 @@ def _to_integers(digits: Int[Array, "batch column"]) -> list[int]:
 
 
 def parse_question(text: str, digits: int, operation: Operation = ADD) -> Questions:
-    """One question from what a person types: `445+555`, ` 0445 + 555 =`."""
+    """One question from what a person types: `445+555`, ` 0445 + 555 =`.
+
+    Each kind of mistake has its own one-line message.
+    """
     symbol, words = operation.symbol, operation.words
-    number = r"\s*0*([0-9]+)\s*"
-    found = re.fullmatch(rf"{number}{re.escape(symbol)}{number}=?\s*", text)
-    if found is None:
+    typed = text.strip().removesuffix("=").strip()
+    if not typed:
+        example = operation.text(445, 555)
+        raise CallError(f"Type a {words.question} such as {example}. Got an empty question.")
+    if symbol not in _MINUS and any(minus in typed for minus in _MINUS):
         raise CallError(
-            f"A {words.question} is two numbers with one '{symbol}' between them, such as "
-            f"{operation.text(445, 555)}. Got '{text}'."
+            f"This model only {words.verb}, without signs. Got a minus sign in '{text}'."
         )
-    for typed in found.groups():
-        if len(typed) > digits:
+    stray = re.search(rf"[^0-9{re.escape(symbol)}\s]", typed)
+    if stray:
+        raise CallError(
+            f"A {words.question} has only digits and one '{symbol}'. Got '{stray[0]}' in '{text}'."
+        )
+    parts = [part.strip() for part in typed.split(symbol)]
+    if len(parts) != 2 or not all(parts):
+        raise CallError(
+            f"A {words.question} is two numbers with one '{symbol}' between them. Got '{text}'."
+        )
+    if any(re.search(r"\s", part) for part in parts):
+        raise CallError(f"A number has no spaces inside it. Got '{text}'.")
+    numbers = [part.lstrip("0") or "0" for part in parts]
+    for number in numbers:
+        if len(number) > digits:
             raise CallError(
                 f"This model {words.verb} numbers of at most {digits} digit{'s' * (digits > 1)}. "
-                f"Got {typed}, which has {len(typed)}."
+                f"Got {number}, which has {len(number)}."
             )
-    return Questions.from_integers([(int(found[1]), int(found[2]))], digits, operation)
+    return Questions.from_integers([(int(numbers[0]), int(numbers[1]))], digits, operation)
