@@ -29,7 +29,7 @@ from carryscope.certificate.certify import MINUTES, UNTIL, certify
 from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
-from carryscope.core.storage import read_json, write_bytes
+from carryscope.core.storage import check_place, read_json, write_bytes
 from carryscope.dissection.asking import Answer, answers, answers_without
 from carryscope.dissection.dissect import applies, dissect
 from carryscope.dissection.engine import Engine
@@ -281,6 +281,7 @@ class Run(RunDirectory):
         from carryscope.report.page import REPORT_FILE, report_page
 
         path = self.directory / REPORT_FILE if path is None else Path(path)
+        check_place(path)
         write_bytes(path, report_page(self.shelf(), self.model(), progress=progress).encode())
         return path
 

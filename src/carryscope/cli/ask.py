@@ -79,14 +79,14 @@ def _split(words: Sequence[str], file: Path | None) -> tuple[str | None, list[st
     run = words[0] if words and _names_a_run(words[0]) else None
     sums = list(words[1:] if run else words)
     if "+" in sums:
-        raise CallError(f"Put each sum in quotes: {example(run)}.")
+        raise CallError(f"Put each sum in quotes: {example(run)}. Got {len(words)} words.")
     if file is not None:
         sums += _lines(read_bytes(file).decode(errors="replace"))
     if STANDARD_INPUT in sums:
         at = sums.index(STANDARD_INPUT)
         sums[at : at + 1] = _lines(sys.stdin.read())
     if not sums:
-        raise CallError(f"Type a sum, such as: {example(run)}.")
+        raise CallError(f"Type a sum, with a run before it or not: {example(run)}.")
     return run, sums
 
 

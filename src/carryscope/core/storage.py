@@ -43,6 +43,17 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise
 
 
+def check_place(path: Path) -> None:
+    """Refuse a place that cannot be written to, before work is done for it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _mode_to_keep(path)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
 def _mode_to_keep(path: Path) -> int:
     """The permissions of the file that is there, or those of a new one.
 
