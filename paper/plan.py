@@ -13,8 +13,8 @@ from pathlib import Path
 
 from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json
+from carryscope.model.files import CONFIG_FILE, check_version
 from carryscope.model.process import keep_freed_memory, use_threads
-from carryscope.model.run_files import CONFIG_FILE, check_version
 from carryscope.report.page import REPORT_FILE
 from carryscope.run import Run
 from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING

@@ -23,7 +23,7 @@ import msgspec
 from carryscope.core.errors import CallError
 from carryscope.core.machine import machine
 from carryscope.core.storage import read_json, write_bytes, write_json
-from carryscope.model.run_files import CONFIG_FILE, WEIGHTS_FILE
+from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE
 from carryscope.report.markdown import link, table
 from carryscope.run import Run
 from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING, Stage

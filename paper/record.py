@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json
-from carryscope.model.run_files import CONFIG_FILE
+from carryscope.model.files import CONFIG_FILE
 from carryscope.report.figures.catalogue import figure
 from carryscope.report.figures.figure import Figure
 from carryscope.report.shelf import Shelf

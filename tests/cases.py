@@ -2,6 +2,11 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
+from carryscope.task.columns import Columns
+from carryscope.task.operation import State
+
 
 class Case(NamedTuple):
     question: str
@@ -65,3 +70,9 @@ CASES = {
         "199998",
     ),
 }
+
+
+def stratum_names(columns: Columns) -> list[str]:
+    """The stratum of each question."""
+    letters = np.array([state.letter for state in State])
+    return ["".join(row) for row in letters[columns.state[:, ::-1]]]

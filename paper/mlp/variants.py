@@ -28,8 +28,7 @@ from carryscope.core.storage import read_json, write_json
 from carryscope.run import Run
 from carryscope.training.config import LARGEST_SEED, ModelPart, RunConfig, all_but
 from carryscope.training.loop import train
-from carryscope.training.presets import changed
-from carryscope.training.starting import started_config
+from carryscope.training.presets import changed, started_config
 from carryscope.training.summary import TrainingSummary
 from paper.mlp.finding import (
     AS_GOOD,

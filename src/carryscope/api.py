@@ -16,16 +16,14 @@ from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import only_writer, read_json, write_json
 from carryscope.model.config import FORMAT_VERSION
-from carryscope.model.files import save_weights
-from carryscope.model.run_files import CONFIG_FILE, check_free, check_version
+from carryscope.model.files import CONFIG_FILE, check_free, check_version, save_weights
 from carryscope.model.transformer_lens import read_state_dict
 from carryscope.run import Run
 from carryscope.shipped import run_directory
 from carryscope.stages import CERTIFICATE
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import train as train_to_the_end
-from carryscope.training.presets import DEFAULT_PRESET, changed, run_config
-from carryscope.training.starting import started_config
+from carryscope.training.presets import DEFAULT_PRESET, changed, run_config, started_config
 
 PROOF_MINUTES = 1.0
 """Time a study gives the certificate: a first look at what can be proved."""

@@ -37,8 +37,8 @@ from carryscope.dissection.findings import Dissection, chosen_parts
 from carryscope.dissection.interventions import Without
 from carryscope.dissection.samples import Samples
 from carryscope.dissection.story import TrainingStory, training_story
+from carryscope.model.files import CONFIG_FILE
 from carryscope.model.plain import PlainModel
-from carryscope.model.run_files import CONFIG_FILE
 from carryscope.stages import (
     CERTIFICATE,
     DISSECTION,

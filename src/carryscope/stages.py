@@ -24,8 +24,7 @@ from carryscope.core.errors import CallError, command
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
 from carryscope.dissection.exchange import exchange_files
 from carryscope.dissection.findings import Dissection
-from carryscope.model.files import load_model, weights_hash
-from carryscope.model.run_files import check_version
+from carryscope.model.files import check_version, load_model, weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding

@@ -18,9 +18,8 @@ from watching import Watched
 from carryscope.certificate.certify import certify
 from carryscope.certificate.finding import RUNNING, Certificate
 from carryscope.certificate.subject import ProofSubject
-from carryscope.core.cluster import SchedulerLost
 from carryscope.core.errors import CallError, WorkError
-from carryscope.core.workers import Workers, this_process
+from carryscope.core.workers import SchedulerLost, Workers, this_process
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer
 

@@ -15,8 +15,7 @@ from rich.console import Console
 from carryscope.cli.main import run
 from carryscope.core.storage import write_json
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
-from carryscope.model.files import save_weights
-from carryscope.model.run_files import CONFIG_FILE, WEIGHTS_FILE
+from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE, save_weights
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.report.findings import parts_of
 from carryscope.report.terminal import show

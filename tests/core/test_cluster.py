@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 from waiting import PATIENCE
 
-from carryscope.core import cluster as dask_part
+from carryscope.core import workers as dask_part
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.workers import cluster_workers
 

@@ -6,7 +6,7 @@ from micro_model import MICRO_LOGITS, micro_model
 
 from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
-from carryscope.model.sites import Hooked, site_table, sites
+from carryscope.model.sites import site_table, sites
 from carryscope.model.transformer import Transformer, initialise
 
 
@@ -51,8 +51,7 @@ def test_the_table_of_sites_tells_the_shape_of_every_value_in_the_cache(random_m
     named = sites(model.config)
     assert list(cache) == list(named)
     for name, value in cache.items():
-        assert tuple(value.shape) == (4, *named[name].sizes)
-        assert value.ndim == len(named[name].shape)
+        assert tuple(value.shape) == (4, *named[name].axes.values())
 
 
 def test_the_printed_table_names_every_site_with_its_axes():
@@ -105,13 +104,6 @@ def test_a_site_that_the_model_does_not_have_is_an_error(random_model, name):
         model.run_with_hooks(tokens(model), [(name, lambda value, site: value)])
     with pytest.raises(CallError, match="no site"):
         model.run_with_cache(tokens(model), [name])
-
-
-def test_a_hook_that_never_fires_is_an_error(random_model):
-    model = random_model()
-    hooked = Hooked.with_hooks(model.config, [("hook_embed", lambda value, site: value)])
-    with pytest.raises(CallError, match="The hook on 'hook_embed' never fired"):
-        hooked.check_all_fired()
 
 
 def test_the_error_for_an_unknown_site_names_a_likely_one(random_model):

@@ -100,7 +100,7 @@ def test_every_question_of_the_exam_has_the_look_ahead_of_its_block(digits):
     for i, case in enumerate(taken.blocks):
         block = slice(i * EACH, (i + 1) * EACH)
         assert (columns.look_ahead[block, case.digit] == case.depth).all()
-        assert (columns.carrying[block, case.digit] == case.carrying).all()
+        assert (columns.carry_in[block, case.digit] == case.carrying).all()
     assert len(taken.questions) == len(taken.blocks) * EACH
 
 

@@ -16,8 +16,7 @@ from waiting import PATIENCE, wait_for
 from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json, write_bytes, write_json
 from carryscope.core.workers import Workers, this_process
-from carryscope.model.files import write_tensors
-from carryscope.model.run_files import CONFIG_FILE
+from carryscope.model.files import CONFIG_FILE, write_tensors
 from carryscope.run import Run
 from carryscope.training.checkpoint import CHECKPOINT_FILE
 from carryscope.training.config import RunConfig

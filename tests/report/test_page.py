@@ -128,7 +128,7 @@ def test_tables_have_our_numbers_and_the_papers(page, said):
     assert said in " ".join(Seen(page).text.split())
 
 
-def test_the_papers_values_are_shown_only_beside_models_of_the_papers_shape():
+def test_the_papers_values_are_shown_only_for_models_of_the_papers_shape():
     shelf = shipped_shelf()
     other = replaced(shelf.config, model=replaced(shelf.config.model, heads=2))
     shown = {v.id for v in paper_values().values() if v.fits(other.model)}

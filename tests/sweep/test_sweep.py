@@ -168,7 +168,7 @@ def test_an_address_where_no_scheduler_answers_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("carryscope.core.cluster.CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("carryscope.core.workers.CONNECT_SECONDS", 1.0)
     with pytest.raises(CallError, match="No dask scheduler answers at tcp://127.0.0.1:1"):
         sweep(RECIPE, [0], tmp_path, cluster="tcp://127.0.0.1:1")
 

@@ -22,7 +22,7 @@ def test_the_papers_own_examples_are_among_them():
 def test_every_look_ahead_occurs_at_every_answer_digit(digits):
     columns = Columns.of(curated_questions(digits))
     found = {
-        LookAhead(k, int(columns.look_ahead[row, k]), bool(columns.carrying[row, k]))
+        LookAhead(k, int(columns.look_ahead[row, k]), bool(columns.carry_in[row, k]))
         for row in range(len(columns.sums))
         for k in range(digits + 1)
     }

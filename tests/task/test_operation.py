@@ -4,12 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import stratum_names
 
 from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, BASE, State
 from carryscope.task.questions import Questions, parse_question
-from carryscope.task.sampling import Variable, counterfactuals, enriched, in_stratum, uniform
-from carryscope.task.strata import look_ahead_probabilities, stratum_names, stratum_probability
+from carryscope.task.sampling import carry_pairs, enriched, uniform, with_states
+from carryscope.task.strata import (
+    look_ahead_probabilities,
+    stratum_probability,
+    stratum_states,
+)
 
 DIGITS = np.arange(BASE, dtype=np.int8)
 TAKE = replace(
@@ -53,8 +58,8 @@ def test_questions_keep_their_operation(generator):
         questions.swapped(),
         Questions.joined([questions, questions]),
         enriched(generator, 5, 3, TAKE, batch_share=1.0),
-        in_stratum(generator, 5, "KPG", TAKE),
-        *counterfactuals(generator, 5, 3, Variable("BA", 1), TAKE),
+        with_states(generator, np.tile(stratum_states("KPG"), (5, 1)), TAKE),
+        *carry_pairs(generator, 5, 3, 1, TAKE),
         parse_question("445-123", 3, TAKE),
     ]
     assert all(each.operation is TAKE for each in kept)
@@ -72,11 +77,11 @@ def test_columns_of_another_operation_are_its_digits_and_its_borrows(generator):
 
 @both
 def test_sampling_and_strata_follow_the_operation(generator, operation):
-    drawn = in_stratum(generator, 100, "KPG", operation)
+    drawn = with_states(generator, np.tile(stratum_states("KPG"), (100, 1)), operation)
     assert set(stratum_names(Columns.of(drawn))) == {"KPG"}
     nines = enriched(generator, 100, 3, operation, batch_share=1.0, cell_share=1.0)
     assert Columns.of(nines).make_sum_9.all()
     assert stratum_probability("PPP", operation) * 1000 == 1
     assert sum(look_ahead_probabilities(3, operation).values()) == 4
-    a, b = counterfactuals(generator, 100, 4, Variable("carry_in", 3), operation, depth=1)
+    a, b = carry_pairs(generator, 100, 4, 3, operation, depth=1)
     assert (Columns.of(a).carry_in[:, 3] != Columns.of(b).carry_in[:, 3]).all()

@@ -22,8 +22,7 @@ from carryscope.training.config import (
     part_of,
 )
 from carryscope.training.loop import train
-from carryscope.training.presets import preset, run_config
-from carryscope.training.starting import started_config
+from carryscope.training.presets import preset, run_config, started_config
 from carryscope.training.trainer import Trainer
 
 SHIPPED = Path(carryscope.__file__).parent / "shipped" / "fast-5"

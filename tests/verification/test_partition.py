@@ -5,11 +5,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from cases import stratum_names
 
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import uniform
-from carryscope.task.strata import stratum_names
 from carryscope.verification.partition import ByCascade, ByState, partition
 
 EVERY_QUESTION = Questions.from_integers(product(range(100), range(100)), 2)

@@ -82,10 +82,6 @@ def sites(run: str | None = None, /, *, json: bool = False) -> None:
 
     config = opened(run).config.model
     if json:
-        axes = {
-            name: dict(zip(site.shape[1:], site.sizes, strict=True))
-            for name, site in sites_of(config).items()
-        }
-        print_json([{"name": name, "axes": sizes} for name, sizes in axes.items()])
+        print_json([site._asdict() for site in sites_of(config).values()])
     else:
         print_plain(site_table(config))

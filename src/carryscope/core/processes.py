@@ -112,26 +112,36 @@ class _LocalProcess:
 
 
 def _serve(pipe: Connection, threads: int) -> None:
-    """The life of a local worker: one call after the other, until the pipe is closed."""
+    """The life of a local worker: one call after the other, until the pipe is closed.
+
+    Ctrl-C reaches every process of a terminal; only the first one answers it. If that one is
+    killed outright, its workers leave with it.
+    """
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
-    be_a_helper()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_leave_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
         shared = pipe.recv_bytes()
         while True:
             pipe.send_bytes(_answer(shared, pipe.recv_bytes()))
 
 
-@lru_cache(1)
-def _value(content: bytes) -> Any:
-    """The shared value, read in the first call: there an error has somewhere to go."""
-    return pickle.loads(content)
+def _leave_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+_unpickled = lru_cache(1)(pickle.loads)
+"""The shared value, read once, in the first call: there an error has somebody to go to."""
 
 
 def _answer(shared: bytes, call: bytes) -> bytes:
     """Whether a call worked, and its result or its error, as bytes."""
     try:
         function, item = pickle.loads(call)
-        return pickle.dumps((True, function(_value(shared), item)))
+        return pickle.dumps((True, function(_unpickled(shared), item)))
     except Exception as error:
         error.add_note(f"In a worker:\n{format_exc()}")
         try:
@@ -144,20 +154,3 @@ def reason(error: BaseException) -> str:
     """Why a call failed, in one line."""
     line = " ".join(str(error).split())
     return line if isinstance(error, CallError | WorkError) else f"{type(error).__name__}: {line}"
-
-
-def be_a_helper() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it.
-
-    Ctrl-C reaches every process of a terminal; only the first one answers it. If that one is
-    killed outright, its workers must not go on without it.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_leave_with_parent, daemon=True).start()
-
-
-def _leave_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

@@ -39,8 +39,8 @@ def percent(share: float) -> str:
     near = min(share, 1 - share)
     if near <= 0:
         return f"{share:.0%}"
-    decimals = max(0, min(6, 1 - math.floor(math.log10(100 * near))))
-    return f"{share:.{min(decimals, 6)}%}"
+    decimals = max(0, min(DECIMALS, 1 - math.floor(math.log10(100 * near))))
+    return f"{share:.{decimals}%}"
 
 
 def brief(share: float) -> str:

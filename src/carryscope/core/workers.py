@@ -12,6 +12,8 @@ that the caller can watch and stop. A killed worker costs what it was doing, and
 from __future__ import annotations
 
 import os
+import pickle
+import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -19,9 +21,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
-from carryscope.core.cluster import DaskCluster, SchedulerLost, dask_client
-from carryscope.core.errors import CallError
+from carryscope.core.errors import CallError, WorkError
 from carryscope.core.processes import LOSSES, LocalProcesses, WorkersLost, reason
 
 I = TypeVar("I")  # noqa: E741
@@ -33,6 +35,19 @@ TRIES = 2
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at the work."""
+
+CONNECT_SECONDS = 5.0
+"""Seconds in which a dask scheduler must answer."""
+
+LONGEST_GREETING = 2**20
+"""More bytes than a dask scheduler begins a conversation with. Letters make a longer number."""
+
+
+class SchedulerLost(WorkError):
+    """No further call can be made on the cluster."""
+
+    def __init__(self) -> None:
+        super().__init__("The dask scheduler is gone. What was finished before is kept.")
 
 
 @dataclass
@@ -81,11 +96,11 @@ class Workers:
                 yield None
 
     def as_they_finish(
-        self, function: Callable[[Any, I], T], items: Mapping[K, I], *, tries: int = TRIES
+        self, function: Callable[[Any, I], T], items: Mapping[K, I]
     ) -> Iterator[Outcome[K, T]]:
         """How things stand: at once, then about every second; the last one is complete.
 
-        A call that fails is made again, `tries` times in all. It stops no other.
+        A call that fails is made again, `TRIES` times in all. It stops no other.
         """
         waiting, outcome = deque(items), Outcome[K, T]()
         yield outcome
@@ -97,25 +112,24 @@ class Workers:
                 time.sleep(LOOK_EVERY)
             for future in wait(outcome.running, LOOK_EVERY, FIRST_COMPLETED).done:
                 key = outcome.running.pop(future)
-                if not _settled(key, future, outcome, tries):
+                if not _is_settled(key, future, outcome):
                     waiting.append(key)
             yield outcome
 
 
-def _settled(key: K, future: Future[T], outcome: Outcome[K, T], tries: int) -> bool:
+def _is_settled(key: K, future: Future[T], outcome: Outcome[K, T]) -> bool:
     """Record what came of a call; whether there is nothing left to try."""
+    outcome.tried[key] += 1
     try:
         outcome.done[key] = _result(future)
     except SchedulerLost:
         raise
     except Exception as error:
-        lost = isinstance(error, WorkersLost)
-        outcome.tried[key] += LOSSES + 1 if lost else 1
-        if not lost and outcome.tried[key] < tries:
+        if isinstance(error, WorkersLost):
+            outcome.tried[key] += LOSSES
+        if outcome.tried[key] < TRIES:
             return False
         outcome.failed[key] = reason(error)
-    else:
-        outcome.tried[key] += 1
     return True
 
 
@@ -181,9 +195,57 @@ def local_workers(count: int, *, threads: int = 1, shared: Any = None) -> Iterat
 @contextmanager
 def cluster_workers(address: str, *, shared: Any = None) -> Iterator[Workers]:
     """The workers of the dask scheduler at an address."""
-    with dask_client(address) as client:
-        cluster = DaskCluster(client, shared)
+    with _dask_client(address) as client:
+        executor = client.get_executor(pure=False)
+        # The shared value is the result of a call, so that dask can make it again.
+        placed = client.submit(pickle.loads, pickle.dumps(shared), pure=False)
+
+        def reached(call: Callable[..., Any], *arguments: Any) -> Any:
+            try:
+                return call(*arguments)
+            except Exception as error:
+                if isinstance(error, OSError) or client.status != "running":
+                    raise SchedulerLost from error
+                raise
+
         try:
-            yield Workers(cluster.submit, cluster.room)
+            yield Workers(
+                lambda function, item: reached(executor.submit, function, placed, item),
+                lambda: sum(reached(client.nthreads).values()),
+            )
         finally:
-            cluster.shutdown()
+            executor.shutdown(wait=False)
+
+
+@contextmanager
+def _dask_client(address: str) -> Iterator[Any]:
+    """A client of the scheduler at an address, which must have workers."""
+    try:
+        import dask
+        import distributed
+    except ImportError as error:
+        raise CallError("--cluster needs dask. Run: pip install 'carryscope[cluster]'") from error
+    try:
+        _knock(address)
+        client: Any = distributed.Client(address, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
+    except Exception as error:  # a stranger's words, taken for dask's, may raise anything
+        raise CallError(f"No dask scheduler answers at {address}: {error}.") from error
+    with client, dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        if not client.nthreads():
+            raise WorkError(f"The dask scheduler at {address} has no workers.")
+        yield client
+
+
+def _knock(address: str) -> None:
+    """Raise an OSError if no dask answers at an address: a client of it would wait for very long.
+
+    A dask scheduler speaks first, and begins with the length of what it says. Under TLS it does
+    not, so there it is enough that it listens.
+    """
+    place = urlsplit(address)
+    if place.hostname and place.port:
+        with socket.create_connection((place.hostname, place.port), CONNECT_SECONDS) as connection:
+            if place.scheme == "tcp":
+                length = int.from_bytes(connection.recv(8), "little")
+                if not 0 < length < LONGEST_GREETING:
+                    raise OSError("what is there does not speak its language")

@@ -183,7 +183,7 @@ def _needs(columns: Columns, i: int, digit: int) -> dict[str, Any]:
     return {
         "task": Task(int(columns.task[i, digit])).name,
         "look_ahead": int(columns.look_ahead[i, digit]),
-        "carrying": bool(columns.carrying[i, digit]),
+        "carrying": bool(columns.carry_in[i, digit]),
     }
 
 

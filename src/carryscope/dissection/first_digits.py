@@ -30,7 +30,7 @@ from carryscope.model.choice import answer_tokens
 from carryscope.task.columns import Columns
 from carryscope.task.operation import Array, State, Words
 from carryscope.task.questions import Questions
-from carryscope.task.sampling import Variable, counterfactuals
+from carryscope.task.sampling import carry_pairs
 
 CARRY_PAIRS = 200
 """Pairs for each digit, depth and kind of question."""
@@ -141,9 +141,10 @@ def _effects(engine: Engine, samples: Samples, k: int, advance: Advance) -> list
 
 def _pairs(samples: Samples, k: int, depth: int, own_nine: bool) -> tuple[Questions, Questions]:
     """Pairs that differ in the carry into digit k, with its own column at 9, or not."""
-    variable = Variable("US9" if own_nine else "carry_in", k)
-    generator = samples.generator(f"{variable} at depth {depth}")
-    base, source = counterfactuals(generator, CARRY_PAIRS, samples.digits, variable, depth=depth)
+    generator = samples.generator(f"{'US9' if own_nine else 'carry_in'}({k}) at depth {depth}")
+    base, source = carry_pairs(
+        generator, CARRY_PAIRS, samples.digits, k, depth=depth, own_nine=own_nine
+    )
     chosen = _own_nine(Columns.of(base), k) == own_nine
     return base[chosen], source[chosen]
 

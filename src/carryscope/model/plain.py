@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from carryscope.model.config import ModelConfig
-from carryscope.model.run_files import read_arrays, read_model_config, weights_file
+from carryscope.model.files import read_arrays, read_model_config
 from carryscope.task.operation import Array
 from carryscope.task.tokens import Format
 
@@ -33,7 +33,7 @@ class PlainModel:
     @classmethod
     def read(cls, directory: Path) -> PlainModel:
         """The model of a run directory."""
-        config, arrays = read_model_config(directory), read_arrays(weights_file(directory))
+        config, arrays = read_model_config(directory), read_arrays(directory)
         return cls(config, {name: array.astype(np.float64) for name, array in arrays.items()})
 
     @property

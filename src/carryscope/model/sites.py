@@ -25,10 +25,8 @@ class Site(NamedTuple):
     """A place in the forward pass."""
 
     name: str
-    shape: tuple[str, ...]
-    """The axes of the value, by name."""
-    sizes: tuple[int, ...]
-    """Their sizes, without the batch."""
+    axes: dict[str, int]
+    """The axes of the value with their sizes; the batch comes before them."""
 
 
 Hook = Callable[["Tensor", Site], "Tensor | None"]
@@ -67,7 +65,7 @@ def sites(config: ModelConfig) -> dict[str, Site]:
         named |= {f"blocks.{layer}.{site}": axes for site, axes in block.items()}
     named |= {f"ln_final.{site}": axes for site, axes in norm.items()}
     return {
-        name: Site(name, ("batch", *axes.split()), tuple(size[axis] for axis in axes.split()))
+        name: Site(name, {axis: size[axis] for axis in axes.split()})
         for name, axes in named.items()
     }
 
@@ -78,7 +76,7 @@ def site_table(config: ModelConfig) -> str:
     width = max(len(site.name) for site in rows)
     return "\n".join(
         f"{site.name:{width}}  batch "
-        + " ".join(f"{a}={n}" for a, n in zip(site.shape[1:], site.sizes, strict=True))
+        + " ".join(f"{axis}={size}" for axis, size in site.axes.items())
         for site in rows
     )
 
@@ -100,43 +98,7 @@ class Recorder:
     wanted: frozenset[str]
     values: dict[str, Tensor] = field(default_factory=dict)
 
-    @classmethod
-    def for_sites(cls, config: ModelConfig, names: Sequence[str] | None) -> Recorder:
-        """Keep the named sites, or all of them."""
-        names = list(sites(config)) if names is None else names
-        check_sites(config, names)
-        return cls(frozenset(names))
-
     def __call__(self, name: str, value: Tensor) -> Tensor:
         if name in self.wanted:
             self.values[name] = value
         return value
-
-
-@dataclass(frozen=True)
-class Hooked:
-    """A visitor that calls each hook at its site, in the order given."""
-
-    known: dict[str, Site]
-    hooks: Sequence[tuple[str, Hook]]
-    fired: set[str] = field(default_factory=set)
-
-    @classmethod
-    def with_hooks(cls, config: ModelConfig, hooks: Sequence[tuple[str, Hook]]) -> Hooked:
-        """Refuse hooks on sites that this model does not have."""
-        check_sites(config, [name for name, _ in hooks])
-        return cls(sites(config), hooks)
-
-    def __call__(self, name: str, value: Tensor) -> Tensor:
-        for wanted, hook in self.hooks:
-            if wanted == name:
-                self.fired.add(name)
-                changed = hook(value, self.known[name])
-                value = value if changed is None else changed
-        return value
-
-    def check_all_fired(self) -> None:
-        """Raise an error if a hook was never called."""
-        silent = {name for name, _ in self.hooks} - self.fired
-        if silent:
-            raise CallError(f"The hook on '{min(silent)}' never fired: the pass never gets there.")

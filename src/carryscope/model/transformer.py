@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from carryscope.model.config import ModelConfig
-from carryscope.model.sites import Hook, Hooked, Recorder, Visit, leave_alone
+from carryscope.model.sites import Hook, Recorder, Visit, check_sites, leave_alone, sites
 
 LAYER_NORM_EPSILON = 1e-5
 """Added to the variance, as TransformerLens does."""
@@ -163,7 +163,9 @@ class Transformer(nn.Module):
         self, tokens: Int[Tensor, "batch row"], names: Sequence[str] | None = None
     ) -> tuple[Float[Tensor, "batch row token"], dict[str, Tensor]]:
         """The logits, and the value at each of the named sites (all of them by default)."""
-        recorder = Recorder.for_sites(self.config, names)
+        names = list(sites(self.config)) if names is None else names
+        check_sites(self.config, names)
+        recorder = Recorder(frozenset(names))
         logits = self(tokens, recorder)
         return logits, recorder.values
 
@@ -175,9 +177,17 @@ class Transformer(nn.Module):
         A hook is called as `hook(value, site)` and returns the new value, or None to leave
         it. A site that this model does not have is an error, not a silent no-op.
         """
-        hooked = Hooked.with_hooks(self.config, hooks)
-        logits: Tensor = self(tokens, hooked)
-        hooked.check_all_fired()
+        check_sites(self.config, [name for name, _ in hooks])
+        known = sites(self.config)
+
+        def visit(name: str, value: Tensor) -> Tensor:
+            for wanted, hook in hooks:
+                if wanted == name:
+                    changed = hook(value, known[name])
+                    value = value if changed is None else changed
+            return value
+
+        logits: Tensor = self(tokens, visit)
         return logits
 
 

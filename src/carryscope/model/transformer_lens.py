@@ -23,16 +23,6 @@ from carryscope.core.storage import read_bytes, write_bytes
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import with_weights
 from carryscope.model.transformer import Transformer
-from carryscope.task.tokens import VOCABULARIES
-
-_SHAPES = {
-    "embed.W_E": 2,
-    "pos_embed.W_pos": 2,
-    "blocks.0.attn.W_Q": 3,
-    "blocks.0.mlp.W_in": 2,
-    "unembed.W_U": 2,
-}
-"""The tensors from which the shape is read, with their number of axes. The MLP is optional."""
 
 _BUFFERS = ("attn.mask", "attn.IGNORE")
 
@@ -64,26 +54,26 @@ def read_state_dict(path: Path) -> Transformer:
 
 def infer_config(weights: dict[str, Tensor], source: Path) -> ModelConfig:
     """Layers, heads, widths, digits and format, from the names and shapes of the tensors."""
-    for name, axes in _SHAPES.items():
-        if name not in weights and name != "blocks.0.mlp.W_in":
-            raise CallError(f"{source} is not a TransformerLens state dict: it has no {name}.")
-        if name in weights and weights[name].ndim != axes:
-            raise CallError(f"{source}: {name} must have {axes} axes. Got {weights[name].ndim}.")
+    try:
+        vocabulary, d_model = weights["embed.W_E"].shape
+        context, _ = weights["pos_embed.W_pos"].shape
+        heads, _, d_head = weights["blocks.0.attn.W_Q"].shape
+        mlp = weights.get("blocks.0.mlp.W_in")
+        d_mlp = 0 if mlp is None else mlp.shape[1]
+    except (KeyError, ValueError, IndexError) as error:
+        raise CallError(
+            f"{source} is not a TransformerLens state dict: its embed.W_E, pos_embed.W_pos and "
+            "blocks.0.attn.W_Q must have 2, 2 and 3 axes."
+        ) from error
     if "blocks.0.ln1.w" not in weights:
         raise CallError(
             f"{source} has no LayerNorm weights (blocks.0.ln1.w): folded models and models "
             "without LayerNorm look alike. Save the model with fold_ln=False."
         )
-    vocabulary, d_model = weights["embed.W_E"].shape
-    context = weights["pos_embed.W_pos"].shape[0]
-    heads, _, d_head = weights["blocks.0.attn.W_Q"].shape
     if context % 3 == 2 or context < 6:
         raise CallError(
             f"{source}: the context must be 3n+3 (plain) or 3n+4 (signed) tokens. Got {context}."
         )
-    if vocabulary not in VOCABULARIES:
-        raise CallError(f"{source}: the vocabulary must have 12 or 15 tokens. Got {vocabulary}.")
-    mlp = weights.get("blocks.0.mlp.W_in")
     blocks = {int(found[1]) for name in weights if (found := re.match(r"blocks\.(\d+)\.", name))}
     return ModelConfig(
         digits=(context - 3) // 3,
@@ -93,7 +83,7 @@ def infer_config(weights: dict[str, Tensor], source: Path) -> ModelConfig:
         heads=heads,
         d_model=d_model,
         d_head=d_head,
-        d_mlp=0 if mlp is None else mlp.shape[1],
+        d_mlp=d_mlp,
     )
 
 

@@ -23,7 +23,7 @@ from carryscope.core.workers import (
     local_workers,
     shared_out,
 )
-from carryscope.model.run_files import CONFIG_FILE
+from carryscope.model.files import CONFIG_FILE
 from carryscope.run import Run
 from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import RunConfig

@@ -8,7 +8,6 @@ In: `Questions`. Out: answer digits of shape (batch, digit), units first: A0 .. 
 
 from __future__ import annotations
 
-import numpy as np
 from jaxtyping import Int
 
 from carryscope.core.errors import CallError
@@ -45,17 +44,3 @@ def algorithm_1(questions: Questions) -> Int[Array, "batch digit"]:
     below, or MS9 there and MC1 two below. Digit by digit that is a reach of two columns.
     """
     return look_ahead_sum(questions, reach=ALGORITHM_1_REACH)
-
-
-def algorithm_1_as_printed(questions: Questions) -> Int[Array, "batch column"]:
-    """Algorithm 1 line by line: the n low answer digits, highest computed first."""
-    columns = Columns.of(questions)
-    answer = np.zeros_like(columns.sums)
-    for pos in reversed(range(questions.digits)):
-        zero = np.zeros(len(questions), dtype=bool)
-        mc1_prev_prev = columns.make_carry[:, pos - 2] if pos - 2 >= 0 else zero
-        mc1_prev = columns.make_carry[:, pos - 1] if pos - 1 >= 0 else zero
-        ms9_prev = columns.make_sum_9[:, pos - 1] if pos - 1 >= 0 else zero
-        prev_prev = ~mc1_prev & ms9_prev & mc1_prev_prev
-        answer[:, pos] = columns.answer_digit(pos, mc1_prev | prev_prev)
-    return answer

@@ -93,22 +93,16 @@ class Columns:
 
     @cached_property
     def carry_in(self) -> Bool[Array, "batch digit"]:
-        """The true carry arriving at column k; at k = n it is the answer digit A_n itself."""
+        """UC1: the true carry arriving at column k; at k = n it is the answer digit A_n itself.
+
+        It is also whether the look-ahead of digit k ends in *generate* (*carrying*), or not
+        (*quiet*): the first column below that does not propagate decides it.
+        """
         made, passed_on = self.make_carry, self.make_sum_9
         carry = np.zeros((len(self.sums), self.digits + 1), dtype=bool)
         for i in range(self.digits):
             carry[:, i + 1] = made[:, i] | (passed_on[:, i] & carry[:, i])
         return carry
-
-    @property
-    def use_carry(self) -> Bool[Array, "batch column"]:
-        """UC1 as a variable: the carry-in of each column is 1."""
-        return self.carry_in[:, :-1]
-
-    @property
-    def use_sum_9(self) -> Bool[Array, "batch column"]:
-        """US9 as a variable: the column propagates and its carry-in is 1."""
-        return self.make_sum_9 & self.use_carry
 
     def answer_digit(self, digit: int, carry: Bool[Array, " batch"]) -> Int[Array, " batch"]:
         """An answer digit, if this is the carry that arrives; A_n is the carry itself."""
@@ -130,19 +124,11 @@ class Columns:
             depth[:, i + 1] = np.where(passes[:, i], depth[:, i] + 1, 0)
         return depth
 
-    @property
-    def carrying(self) -> Bool[Array, "batch digit"]:
-        """Whether the look-ahead of digit k ends in *generate* (the alternative is *quiet*).
-
-        That is the carry-in itself: the first column that does not propagate decides it.
-        """
-        return self.carry_in
-
     @cached_property
     def task(self) -> Int[Array, "batch digit"]:
         """The `Task` of each answer digit. A_n has no column to propagate: BA or UC1."""
         task = self.carry_in.astype(np.int8)
-        task[:, :-1] += self.use_sum_9
+        task[:, :-1] += self.make_sum_9 & self.carry_in[:, :-1]
         return task
 
     @cached_property

@@ -1,7 +1,7 @@
 """The paper's mathematical framework as data: which task unlocks which questions, digit by digit.
 
 In: a number of digits. Out: one `Discovery` per (answer digit, task), with exact shares of
-uniform questions, what it reads and what must come before it. For A3:
+uniform questions and what must come before it. For A3:
 
     BA              50.05 %   no carry arrives: A3 is the base sum of column 3
     UC1             45 %      column 2 makes a carry
@@ -17,23 +17,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from carryscope.task.columns import Task
 from carryscope.task.operation import ADD, PAIRS, State
 from carryscope.task.strata import LookAhead, look_ahead_probabilities
-
-
-class Base(NamedTuple):
-    """A base function of one digit pair."""
-
-    function: Literal["BA", "MC1", "MS9"]
-    column: int
 
 
 class DigitTask(NamedTuple):
@@ -49,17 +41,12 @@ class DigitTask(NamedTuple):
         return f"A{self.digit} {self.task.name}" + (f" depth {self.depth}" if self.depth else "")
 
 
-@dataclass(frozen=True)
-class Discovery:
+class Discovery(NamedTuple):
     """What learning one task adds to one answer digit."""
 
     learnt: DigitTask
     share: Fraction
     """Share of uniform questions on which the digit becomes right by this task."""
-    accuracy: Fraction
-    """Share on which it is right once this task and all it needs are learnt."""
-    reads: tuple[Base, ...]
-    """The base functions it puts together. BA of the highest digit reads none: it says 0."""
     needs: tuple[DigitTask, ...]
     """Tasks that must be learnt before."""
 
@@ -74,25 +61,12 @@ def framework(digits: int) -> tuple[Discovery, ...]:
     chances = look_ahead_probabilities(digits)
     found: list[Discovery] = []
     for k in range(digits + 1):
-        own = (Base("BA", k),) if k < digits else ()
         quiet = sum((chances[LookAhead(k, d, False)] for d in range(k + 1)), Fraction())
-        found.append(Discovery(DigitTask(k, Task.BA), quiet, quiet, own, ()))
+        found.append(Discovery(DigitTask(k, Task.BA), quiet, ()))
         for depth in range(k):
             share = chances[LookAhead(k, depth, True)]
-            nines = tuple(Base("MS9", k - 1 - i) for i in range(depth))
-            reads = (*own, *nines, Base("MC1", k - 1 - depth))
-            accuracy = found[-1].accuracy + share
-            found.append(Discovery(_carry(k, depth), share, accuracy, reads, _needs(k, depth)))
+            found.append(Discovery(_carry(k, depth), share, _needs(k, depth)))
     return tuple(found)
-
-
-def predicted_order(digits: int) -> tuple[Discovery, ...]:
-    """The order in which the framework expects discoveries: by share, larger first.
-
-    Among equal shares lower digits come first, as carries travel upwards. No task unlocks
-    more than one that it needs, so this order keeps every dependency.
-    """
-    return tuple(sorted(framework(digits), key=lambda found: (-found.share, found.learnt.digit)))
 
 
 def task_shares(digits: int) -> dict[tuple[int, Task], Fraction]:
@@ -103,14 +77,11 @@ def task_shares(digits: int) -> dict[tuple[int, Task], Fraction]:
     passing = Fraction(ADD.pairs_per_state[State.PROPAGATE], PAIRS)
     shares: dict[tuple[int, Task], Fraction] = {}
     for found in framework(digits):
-        k = found.learnt.digit
         if found.learnt.task is Task.BA:
-            shares[k, Task.BA] = found.share
-            continue
-        passed_on = found.share * passing if k < digits else Fraction()
-        for task, share in ((Task.UC1, found.share - passed_on), (Task.US9, passed_on)):
-            if share:
-                shares[k, task] = shares.get((k, task), Fraction()) + share
+            k, carry = found.learnt.digit, 1 - found.share
+            passed_on = carry * passing if k < digits else Fraction()
+            parts = {Task.BA: found.share, Task.UC1: carry - passed_on, Task.US9: passed_on}
+            shares |= {(k, task): share for task, share in parts.items() if share}
     return shares
 
 
@@ -124,8 +95,6 @@ class RankAgreement(msgspec.Struct, frozen=True, kw_only=True):
     tau: float | None
     """Null if one of the orders has nothing but ties."""
     items: int
-    comparisons: int
-    """Pairs of items that neither order ties."""
 
     @classmethod
     def measured(cls, first: Sequence[Any], second: Sequence[Any]) -> RankAgreement:
@@ -135,11 +104,8 @@ class RankAgreement(msgspec.Struct, frozen=True, kw_only=True):
             for i, j in combinations(range(len(first)), 2)
         ]
         untied = sum(a != 0 for a, _ in signs) * sum(b != 0 for _, b in signs)
-        return cls(
-            tau=sum(a * b for a, b in signs) / math.sqrt(untied) if untied else None,
-            items=len(first),
-            comparisons=sum(a * b != 0 for a, b in signs),
-        )
+        tau = sum(a * b for a, b in signs) / math.sqrt(untied) if untied else None
+        return cls(tau=tau, items=len(first))
 
 
 def _sign(a: Any, b: Any) -> int:

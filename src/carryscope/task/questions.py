@@ -23,6 +23,7 @@ from carryscope.task.operation import ADD, BASE, Array, Operation
 MAX_DIGITS = 20
 """The largest question size. Nothing but patience limits it."""
 
+
 _MINUS = "-−"  # noqa: RUF001
 """People type the one and paste the other."""
 

@@ -4,14 +4,11 @@ In: a numpy generator and what to draw. Out: `Questions`, or pairs of them.
 
     uniform            every question equally likely
     enriched           the paper's training data: some batches with extra columns that propagate
-    in_stratum         uniform among questions with a given state in every column
-    counterfactuals    pairs that differ in one named variable of one column
+    with_states        uniform among questions whose columns have given states
+    carry_pairs        pairs that differ in the carry into one digit
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -19,7 +16,6 @@ from jaxtyping import Bool, Int
 from carryscope.core.errors import CallError
 from carryscope.task.operation import ADD, BASE, Array, Operation, State
 from carryscope.task.questions import Questions, check_digits
-from carryscope.task.strata import stratum_states
 
 PAPER_BATCH_SHARE = 0.2
 """The paper enriches one batch in five."""
@@ -71,15 +67,6 @@ def with_nines(
     )
 
 
-def in_stratum(
-    generator: np.random.Generator, count: int, stratum: str, operation: Operation = ADD
-) -> Questions:
-    """Questions drawn uniformly among those with the given state in every column."""
-    states = stratum_states(stratum)
-    check_digits(len(states))
-    return with_states(generator, np.broadcast_to(states, (count, len(states))), operation)
-
-
 def with_states(
     generator: np.random.Generator,
     states: Int[Array, "batch column"],
@@ -95,101 +82,34 @@ def with_states(
     return Questions(first, second, operation)
 
 
-VariableKind = Literal["BA", "MC1", "MS9", "state", "carry_in", "US9"]
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A variable of one column that a node might carry."""
-
-    kind: VariableKind
-    column: int
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(VariableKind):
-            raise CallError(
-                f"A variable is one of {', '.join(get_args(VariableKind))} (UC1 is carry_in). "
-                f"Got '{self.kind}'."
-            )
-
-    def __str__(self) -> str:
-        return f"{self.kind}({self.column})"
-
-
-def counterfactuals(
+def carry_pairs(
     generator: np.random.Generator,
     count: int,
     digits: int,
-    variable: Variable,
+    digit: int,
     operation: Operation = ADD,
     *,
     depth: int = 0,
+    own_nine: bool = False,
 ) -> tuple[Questions, Questions]:
-    """Pairs (base, source) that are the same in everything but `variable`.
+    """Pairs (base, source) that differ in the carry into one digit, and in one column below it.
 
-    - BA: the state of the column is the same, its digit without a carry is not.
-    - MC1: that digit is the same, one side generates and the other kills.
-    - MS9: one side propagates and the other kills.
-    - state: the states differ.
-    - carry_in, which is UC1: the columns from the named one up are the same. `depth` columns
-      directly below propagate, and MC1 differs in the one below those.
-    - US9: as carry_in, and the named column propagates.
-
-    Every other column has the same digits on both sides; which side is base is a fair coin.
+    `depth` columns directly below the digit propagate; of the column below those, one side
+    generates and the other kills, and its digit without a carry is the same. Every other column
+    has the same digits on both sides. With `own_nine` the digit's own column propagates too.
+    Which side is base is a fair coin.
     """
-    check_digits(digits)
-    column = _changed_column(variable, digits, depth)
-    base = uniform(generator, count, digits, operation)
+    if not 0 <= depth < digit <= digits:
+        raise CallError(f"A{digit} of {digits}-digit numbers has no column at depth {depth}.")
+    column = digit - 1 - depth
     passing = np.zeros((count, digits), dtype=bool)
-    passing[:, column + 1 : column + 1 + depth + (variable.kind == "US9")] = True
-    base = with_nines(generator, base, passing)
-    raws = _differing_raws(generator, count, variable.kind, operation)
-    raws = np.where(generator.random(count) < 0.5, raws, raws[::-1])
-    sides = [_with_column(generator, base, column, side) for side in raws]
-    return sides[0], sides[1]
-
-
-def _changed_column(variable: Variable, digits: int, depth: int) -> int:
-    """The one column in which the two sides of a counterfactual pair differ."""
-    if variable.kind not in ("carry_in", "US9"):
-        if not 0 <= variable.column < digits:
-            raise CallError(f"column must be between 0 and {digits - 1}. Got {variable.column}.")
-        if depth:
-            raise CallError(
-                f"depth applies to carry_in and US9 only. Got depth {depth} for {variable}."
-            )
-        return variable.column
-    highest = digits if variable.kind == "carry_in" else digits - 1
-    if not 1 <= variable.column <= highest:
-        raise CallError(
-            f"The column of a {variable.kind} must be between 1 and {highest}. "
-            f"Got {variable.column}."
-        )
-    if not 0 <= depth < variable.column:
-        raise CallError(
-            f"depth must be between 0 and {variable.column - 1} for {variable}. Got {depth}."
-        )
-    return variable.column - 1 - depth
-
-
-def _differing_raws(
-    generator: np.random.Generator, count: int, kind: VariableKind, operation: Operation
-) -> Int[Array, "2 batch"]:
-    """Two raw values per pair that differ in the named variable and in as little else as can be."""
-    if kind == "state":
-        states = generator.permuted(np.tile(np.arange(len(State)), (count, 1)), axis=1)[:, :2].T
-        drawn = with_states(generator, states, operation)
-        return operation.raw[drawn.first, drawn.second]
-    kill, generate = (operation.raws_of_state[state] for state in (State.KILL, State.GENERATE))
-    place = generator.integers(0, len(kill), count)
-    if kind == "BA":
-        other = (place + generator.integers(1, len(kill), count)) % len(kill)
-        carries = generator.integers(0, 2, count)
-        return np.stack([kill, generate])[carries, np.stack([place, other])]
-    if kind == "MS9":
-        return np.stack([kill[place], np.full_like(kill[place], operation.propagates)])
-    assert kind in ("MC1", "carry_in", "US9")
-    return np.stack([kill[place], generate[place]])
+    passing[:, column + 1 : digit + own_nine] = True
+    base = with_nines(generator, uniform(generator, count, digits, operation), passing)
+    raws = [operation.raws_of_state[state] for state in (State.KILL, State.GENERATE)]
+    kill, generate = np.stack(raws)[:, generator.integers(0, len(raws[0]), count)]
+    coin = generator.random(count) < 0.5
+    ours = _with_column(generator, base, column, np.where(coin, kill, generate))
+    return ours, _with_column(generator, base, column, np.where(coin, generate, kill))
 
 
 def _with_column(

@@ -18,7 +18,6 @@ import numpy as np
 from jaxtyping import Int
 
 from carryscope.core.errors import CallError
-from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, PAIRS, Array, Operation, State
 from carryscope.task.questions import check_digits
 
@@ -36,27 +35,17 @@ def stratum_states(stratum: str) -> Int[Array, " column"]:
     return np.array([_STATE_OF_LETTER[letter] for letter in reversed(stratum)], dtype=np.int8)
 
 
-def stratum_names(columns: Columns) -> list[str]:
-    """The stratum of each question."""
-    letters = np.array([state.letter for state in State])
-    return ["".join(row) for row in letters[columns.state[:, ::-1]]]
-
-
 def all_strata(digits: int) -> Iterator[str]:
     """The 3^n strata of n-digit questions."""
     check_digits(digits)
     return ("".join(letters) for letters in product(_STATE_OF_LETTER, repeat=digits))
 
 
-def stratum_size(stratum: str, operation: Operation = ADD) -> int:
-    """How many of the 10^(2n) questions lie in the stratum."""
-    pairs = operation.pairs_per_state
-    return math.prod(pairs[State(int(state))] for state in stratum_states(stratum))
-
-
 def stratum_probability(stratum: str, operation: Operation = ADD) -> Fraction:
     """The chance that a uniform question lies in the stratum."""
-    return Fraction(stratum_size(stratum, operation), PAIRS ** len(stratum))
+    pairs = operation.pairs_per_state
+    size = math.prod(pairs[State(int(state))] for state in stratum_states(stratum))
+    return Fraction(size, PAIRS ** len(stratum))
 
 
 class LookAhead(NamedTuple):

@@ -52,7 +52,9 @@ class MetricsWriter:
     def __init__(self, directory: Path, step: int) -> None:
         """Open the file, keeping the records up to `step` and cutting off all later ones."""
         path = directory / METRICS_FILE
-        kept = _lines_up_to(path, step) if path.exists() else []
+        lines = read_bytes(path).splitlines(keepends=True) if path.exists() else []
+        # Whole lines only: a kill can cut the last one short.
+        kept = [line for line in lines[:step] if line.endswith(b"\n")]
         if len(kept) < step:
             raise CallError(
                 f"{path} has {len(kept)} of the {step} steps that the checkpoint has made. "
@@ -61,7 +63,6 @@ class MetricsWriter:
         write_bytes(path, b"".join(kept))
         self._path = path
         self._file: BinaryIO = path.open("ab")
-        self._encode = msgspec.json.Encoder().encode
 
     def __enter__(self) -> MetricsWriter:
         return self
@@ -75,7 +76,7 @@ class MetricsWriter:
     def write(self, record: StepRecord) -> None:
         """Add one record; the next `flush` makes it safe."""
         with self._errors():
-            self._file.write(self._encode(record) + b"\n")
+            self._file.write(msgspec.json.encode(record) + b"\n")
 
     def flush(self) -> None:
         """Bring all records to the disk."""
@@ -91,12 +92,6 @@ class MetricsWriter:
             raise WorkError(
                 f"Cannot write {self._path}: {error.strerror}. The last checkpoint is intact."
             ) from error
-
-
-def _lines_up_to(path: Path, step: int) -> list[bytes]:
-    """Whole lines only: a kill can cut the last one short."""
-    lines = read_bytes(path).splitlines(keepends=True)
-    return [line for line in lines[:step] if line.endswith(b"\n")]
 
 
 def read_metrics(directory: Path) -> list[StepRecord]:

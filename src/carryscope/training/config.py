@@ -14,12 +14,12 @@ residual stream.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
 from carryscope.core.errors import CallError
-from carryscope.model.config import ModelConfig
+from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.task.sampling import PAPER_BATCH_SHARE, PAPER_CELL_SHARE
 from carryscope.version import __version__
 
@@ -150,9 +150,8 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         for name in _NOT_NEGATIVE:
             self._require(getattr(self, name) >= 0, name, "at least 0")
         self._require(self.seed <= LARGEST_SEED, "seed", f"at most {LARGEST_SEED}")
-        self._require(
-            self.optimizer == "adamw" or not self.weight_decay, "weight_decay", "0 with adam"
-        )
+        decays = self.optimizer == "adamw" or not self.weight_decay
+        self._require(decays, "weight_decay", "0 with adam")
         for name in self.__struct_fields__:
             value = getattr(self, name)
             self._require(not isinstance(value, float) or math.isfinite(value), name, "finite")
@@ -160,9 +159,8 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         for name in ("renew", "freeze"):
             known = set(getattr(self, name)) <= set(MODEL_PARTS)
             self._require(known, name, f"among {', '.join(MODEL_PARTS)}")
-        self._require(
-            bool(self.start_weights) or not self.renew, "renew", "empty without --start-from RUN"
-        )
+        started = self.start_weights or not self.renew
+        self._require(bool(started), "renew", "empty without --start-from RUN")
 
     def _require(self, holds: bool, name: str, what: str) -> None:
         if not holds:
@@ -196,7 +194,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of `config.json`."""
 
-    format_version: int
+    format_version: int = FORMAT_VERSION
     package_version: str = __version__
     preset: str | None = None
     """The preset the run started from, before any override."""
@@ -214,20 +212,13 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def differences(wanted: RunConfig, found: RunConfig) -> list[str]:
     """The fields in which two configs would train different models, with both values."""
-    want, have = _settings(wanted), _settings(found)
-    return [
-        f"{name} is {have.get(name)}, asked for {want.get(name)}"
-        for name in want | have
-        if want.get(name) != have.get(name)
-    ]
-
-
-def _settings(config: RunConfig) -> dict[str, Any]:
-    """Every field that decides what is trained, by its name in `config.json`."""
-    parts = {"model": config.model, "training": config.training}
-    return {
-        f"{part}.{name}": getattr(settings, name)
-        for part, settings in parts.items()
-        if settings is not None
-        for name in settings.__struct_fields__
+    pairs = {
+        f"{part}.{name}": [getattr(getattr(one, part), name, None) for one in (wanted, found)]
+        for part, kind in (("model", ModelConfig), ("training", TrainingConfig))
+        for name in kind.__struct_fields__
     }
+    return [
+        f"{name} is {have}, asked for {want}"
+        for name, (want, have) in pairs.items()
+        if want != have
+    ]

@@ -12,13 +12,23 @@ import shutil
 import time
 from pathlib import Path
 
+from torch import Tensor
+
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.progress import Progress, Stopped, silent
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
-from carryscope.model.files import read_tensors, save_weights
+from carryscope.model.files import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    check_free,
+    check_version,
+    load_model,
+    read_tensors,
+    save_weights,
+    weights_hash,
+)
 from carryscope.model.prediction import predict
 from carryscope.model.process import keep_freed_memory, use_threads
-from carryscope.model.run_files import CONFIG_FILE, WEIGHTS_FILE, check_free, check_version
 from carryscope.training.checkpoint import (
     CHECKPOINT_FILE,
     MetricsWriter,
@@ -29,7 +39,6 @@ from carryscope.training.checkpoint import (
 from carryscope.training.config import CHECKPOINT_SECONDS, RunConfig, differences
 from carryscope.training.data import held_out_questions
 from carryscope.training.losses import RecentLoss, StepRecord
-from carryscope.training.starting import starting_weights
 from carryscope.training.summary import (
     CARD_FILE,
     FINDING_FILE,
@@ -66,10 +75,11 @@ def train(
     use_threads(threads)
     with only_writer(directory):
         _claim(config, directory)
-        found = _finding(directory)
+        finding = directory / FINDING_FILE
+        found = read_json(finding, TrainingSummary) if is_finished(directory) else None
         if found is None or not _is_enough(found, config, until_loss):
             # A run that stopped at a target continues: its finding no longer holds.
-            (directory / FINDING_FILE).unlink(missing_ok=True)
+            finding.unlink(missing_ok=True)
             trainer = Trainer(config)
             seconds = _begin(trainer, config, directory, start_from)
             seconds = _run(trainer, directory, seconds, until_loss, checkpoint_every, progress)
@@ -106,11 +116,6 @@ def _claim(config: RunConfig, directory: Path) -> None:
         )
 
 
-def _finding(directory: Path) -> TrainingSummary | None:
-    """What a finished training found."""
-    return read_json(directory / FINDING_FILE, TrainingSummary) if is_finished(directory) else None
-
-
 def _is_whole(found: TrainingSummary, config: RunConfig) -> bool:
     """Whether every step of the recipe was made."""
     assert config.training is not None
@@ -133,6 +138,23 @@ def _begin(trainer: Trainer, config: RunConfig, directory: Path, start_from: Pat
         trainer.start_from(starting_weights(config, start_from))
         save_checkpoint(trainer, 0.0, directory)
     return load_checkpoint(trainer, directory)
+
+
+def starting_weights(config: RunConfig, run: Path | None) -> dict[str, Tensor]:
+    """The weights that the config starts from, which must have its hash."""
+    assert config.training is not None
+    if run is None:
+        raise CallError(
+            f"This training starts from the weights of '{config.source}'. Name that run: "
+            "--start-from RUN."
+        )
+    model = load_model(run)
+    if weights_hash(model) != config.training.start_weights:
+        raise CallError(
+            f"The run at {run} has other weights than this training starts from. Name the run it "
+            "started from, or choose another --out."
+        )
+    return dict(model.state_dict())
 
 
 def _run(

@@ -1,14 +1,21 @@
-"""The recipes: each a model shape and a training, with a sentence on what it is for."""
+"""The recipes: each a model shape and a training, with a sentence on what it is for.
+
+In: the name of a preset, or a trained run to start from, and the fields to change. Out: the
+`RunConfig` of a training.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from carryscope.core.errors import CallError
-from carryscope.model.config import FORMAT_VERSION, ModelConfig, paper_width
+from carryscope.core.storage import read_json
+from carryscope.model.config import ModelConfig, paper_width
+from carryscope.model.files import CONFIG_FILE, load_model, weights_hash
 from carryscope.training.config import RunConfig, TrainingConfig, differences
 
 
@@ -58,7 +65,7 @@ PRESETS: Mapping[str, Preset] = {
         "The same for 1.8 million questions, the other figure the paper gives: 28,125 steps.",
         15,
         ModelConfig(),
-        msgspec.structs.replace(PAPER, steps=28_125),
+        replace(PAPER, steps=28_125),
     ),
     "paper-5-heads-2": Preset(
         "The paper's recipe with 2 heads; it says that they pack several tasks into one.",
@@ -72,18 +79,8 @@ PRESETS: Mapping[str, Preset] = {
         ModelConfig(heads=4),
         PAPER,
     ),
-    "paper-10": Preset(
-        "The paper's recipe for 10 digits.",
-        4,
-        ModelConfig(digits=10),
-        PAPER,
-    ),
-    "paper-15": Preset(
-        "The paper's recipe for 15 digits.",
-        7,
-        ModelConfig(digits=15),
-        PAPER,
-    ),
+    "paper-10": Preset("The paper's recipe for 10 digits.", 4, ModelConfig(digits=10), PAPER),
+    "paper-15": Preset("The paper's recipe for 15 digits.", 7, ModelConfig(digits=15), PAPER),
     "reuse-5": Preset(
         "The paper's Algorithm Reuse model: signed answers, another seed, another optimiser "
         "(Adam with a long warm-up and a cosine), 15,000 steps.",
@@ -102,7 +99,7 @@ PRESETS: Mapping[str, Preset] = {
         "Two digits, one small layer, a few seconds: for demos and tests.",
         0.2,
         ModelConfig(digits=2, heads=2, d_model=96),
-        msgspec.structs.replace(
+        replace(
             FAST,
             steps=800,
             batch=128,
@@ -131,10 +128,32 @@ def preset(name: str) -> Preset:
 def run_config(name: str, overrides: Mapping[str, Any]) -> RunConfig:
     """A preset with some fields of its model or its training replaced."""
     chosen = preset(name)
-    config = RunConfig(
-        format_version=FORMAT_VERSION, preset=name, model=chosen.model, training=chosen.training
-    )
+    config = RunConfig(preset=name, model=chosen.model, training=chosen.training)
     return changed(config, overrides)
+
+
+def started_config(run: Path, overrides: Mapping[str, Any], recipe: str | None = None) -> RunConfig:
+    """The config of a training that starts from the weights of another run.
+
+    It has that run's model and recipe, or another preset's recipe, with some fields replaced.
+    """
+    weights = weights_hash(load_model(run))
+    found = read_json(run / CONFIG_FILE, RunConfig)
+    training = found.training if recipe is None else preset(recipe).training
+    if training is None:
+        raise CallError(f"The model at {run} was imported and has no recipe. Name one: --preset P.")
+    start = RunConfig(
+        preset=recipe or found.preset,
+        source=run.resolve().name,
+        model=found.model,
+        training=replace(training, start_weights=weights, renew=(), freeze=()),
+    )
+    config = changed(start, overrides)
+    if config.model != found.model:
+        raise CallError(
+            f"A training that starts from {run} keeps its model. Change only the recipe."
+        )
+    return config
 
 
 def changes(config: RunConfig) -> list[str]:
@@ -161,15 +180,10 @@ def changed(config: RunConfig, overrides: Mapping[str, Any]) -> RunConfig:
         model = {"d_head": 0} | model
     if config.model.d_mlp == 4 * config.model.d_model:
         model = {"d_mlp": -1} | model
-    return msgspec.structs.replace(
-        config, model=_replaced(config.model, model), training=_replaced(config.training, training)
+    return replace(
+        config, model=replace(config.model, **model), training=replace(config.training, **training)
     )
 
 
 def _taken(config: Any, overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in overrides.items() if name in config.__struct_fields__}
-
-
-def _replaced(config: Any, changes: dict[str, Any]) -> Any:
-    """The config with changes, validated again."""
-    return type(config)(**(msgspec.structs.asdict(config) | changes))

@@ -37,9 +37,6 @@ UNIFORM_QUESTIONS = 10_000
 
 _UNIFORM_SEED = 20240507
 
-FEW_DIGITS = 3
-"""Up to this size, most held-out questions are also trained on: there are so few."""
-
 
 class TrainingSummary(Finding, frozen=True, kw_only=True):
     """The finding of the training stage."""
@@ -84,7 +81,7 @@ def summarise(
         held_out_loss=held_out_mean(held_out.loss),
         held_out_digit_loss=held_out.loss.mean(axis=0).tolist(),
         answer_names=config.model.layout.answer_names,
-        uniform_correct=Share.measured(int(fresh.correct.sum()), len(fresh.correct)),
+        uniform_correct=Share.of_hits(fresh.correct),
         curated_correct=curated_exam(model),
     )
 
@@ -103,9 +100,7 @@ def curated_exam(model: Transformer) -> dict[str, Share]:
     correct = answer(model, questions, free_running=True).correct
     classes = Columns.of(questions).question_class
     return {
-        kind.label: Share.measured(
-            int(correct[classes == kind].sum()), int((classes == kind).sum())
-        )
+        kind.label: Share.of_hits(correct[classes == kind])
         for kind in QuestionClass
         if (classes == kind).any()
     }
@@ -114,37 +109,24 @@ def curated_exam(model: Transformer) -> dict[str, Share]:
 def card(summary: TrainingSummary, config: RunConfig) -> str:
     """The model card, in Markdown."""
     model, fresh, held_out = config.model, summary.uniform_correct, summary.held_out_loss
-    exam = "\n".join(
-        f"| {name} | {share.count} of {share.of} |"
-        for name, share in summary.curated_correct.items()
-    )
-    digits = "\n".join(
-        f"| {name} | {digit_loss:.5f} |"
-        for name, digit_loss in zip(summary.answer_names, summary.held_out_digit_loss, strict=True)
-    )
-    few = " With so few digits, most held-out questions were." * (model.digits <= FEW_DIGITS)
+    curated = summary.curated_correct.items()
+    exam = ", ".join(f"{kind} {share.count} of {share.of}" for kind, share in curated)
     return f"""# A transformer that {ADD.words.verb} two {model.digits}-digit numbers
 
 {model.layers} layer{"s" * (model.layers > 1)}, {model.heads} head{"s" * (model.heads > 1)}, \
 d_model {model.d_model}, d_head {model.d_head}, d_mlp {model.d_mlp}, {model.format} format. \
 Trained by carryscope {summary.package_version} with {_recipe(config)}, seed {summary.seed}: \
 {summary.steps:,} steps, {summary.questions_seen:,} questions. `config.json` has all settings, \
-`metrics.jsonl` all steps, `findings/training.json` all numbers below.
+`metrics.jsonl` all steps, `findings/training.json` all numbers.
 
 - Held-out loss {loss(held_out)}, teacher-forced, on {held_out.of:,} questions enriched by the \
 paper's rule
 - Mean training loss of the last {LAST_STEPS} steps {summary.last_steps_loss:.4f}, teacher-forced
 - Whole answers right, free-running, on {fresh.of:,} fresh uniform questions: {with_interval(fresh)}
+- Whole answers right, free-running, on the curated questions, which are hard cases and never \
+trained on: {exam}
 
-| curated questions | right, free-running |
-|---|---|
-{exam}
-
-| answer token | held-out loss |
-|---|---|
-{digits}
-
-Intervals are 95 %. The curated questions are hard cases, and none was trained on.{few}
+Intervals are 95 %.
 """
 
 

@@ -224,7 +224,7 @@ class _Pair:
         chances = look_ahead_probabilities(columns.digits)
         found = []
         for depth, carrying in sorted({(case.depth, case.carrying) for case in chances}):
-            here = (columns.look_ahead == depth) & (columns.carrying == carrying)
+            here = (columns.look_ahead == depth) & (columns.carry_in == carrying)
             if here.any():
                 cases = [LookAhead(k, depth, carrying) for k in range(count)]
                 chance = float(sum(chances.get(case, 0) for case in cases) / count)

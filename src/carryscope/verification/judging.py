@@ -115,7 +115,7 @@ class Tally:
         strata, _, *case = self.case_asked.shape
         shape = (strata, *case)
         for k in range(columns.digits + 1):
-            place = (stratum, columns.look_ahead[:, k], columns.carrying[:, k].astype(np.int64))
+            place = (stratum, columns.look_ahead[:, k], columns.carry_in[:, k].astype(np.int64))
             flat = np.ravel_multi_index(place, shape)
             missed = flat[wrong[:, wrong.shape[1] - 1 - k]]
             for counts, cases in ((self.case_asked, flat), (self.case_wrong, missed)):

@@ -53,7 +53,7 @@ def _likeliest(finding: RiskFinding) -> str:
     failure, words = finding.failures[0], ADD.words
     digits = max(place_of(case.digit) or 0 for case in finding.cases)
     columns = Columns.of(parse_question(str(failure.simplest), digits))
-    passed = int(np.where(columns.carrying, columns.look_ahead, 0).max())
+    passed = int(np.where(columns.carry_in, columns.look_ahead, 0).max())
     waiting = int(columns.look_ahead.max())
     kind = ""
     if passed:

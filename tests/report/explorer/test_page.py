@@ -12,7 +12,7 @@ import torch
 import carryscope
 from carryscope.cli.main import run as cli
 from carryscope.report.explorer.examples import examples
-from carryscope.report.explorer.page import SCRIPTS, STYLES, explorer_parts
+from carryscope.report.explorer.page import SCRIPTS, STYLES, explorer_page, explorer_parts
 from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import reference_means
 from carryscope.task.columns import Columns
@@ -186,6 +186,18 @@ def test_in_another_page_it_leaves_everything_else_alone(visit, tmp_path, random
     rules = """() => [...document.styleSheets[0].cssRules].map(
         (rule) => rule.selectorText ?? rule.name)"""
     assert set(host.evaluate(rules)) == {".carryscope-explorer", "carryscope-appear"}
+
+
+def test_in_a_notebook_it_runs_in_a_frame_of_its_own(visit, tmp_path, random_model):
+    shown = explorer_page(random_model(digits=2), "</iframe><b id=out>")._repr_html_()
+    (tmp_path / "notebook.html").write_text(f"<!doctype html>{shown}")
+    page = visit(tmp_path / "notebook.html")
+    frame = page.frames[1]
+    frame.wait_for_selector(".carryscope-explorer[aria-busy=false]")
+    frame.locator("[data-part=input]").fill("12+34")
+    page.wait_for_timeout(400)  # until it would write its address
+    assert frame.locator("[data-part=short-answer]").inner_text().startswith("12+34 = ")
+    assert page.locator("#out").count() == 0
 
 
 def test_a_link_of_the_page_around_it_is_left_alone(visit, tmp_path, random_model):

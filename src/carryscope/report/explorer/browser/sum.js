@@ -158,10 +158,8 @@ class AnswerCard {
     this.element.style.setProperty("--sure", shown.probability);
     setText(this.task, shown.task ?? "sign");
     setText(this.nines, shown.lookAhead ? ninesText(shown, this.layout) : "");
-    setText(
-      this.was,
-      shown.written === shown.clean ? (shown.right ? "" : `is ${shown.truth}`) : `was ${shown.clean}`,
-    );
+    const missed = shown.right ? "" : `is ${shown.truth}`;
+    setText(this.was, shown.written === shown.clean ? missed : `was ${shown.clean}`);
     setAttribute(this.element, "data-right", shown.right);
     setAttribute(this.element, "data-broken", shown.broken);
     setAttribute(this.element, "aria-pressed", state.row === this.row);
