@@ -15,6 +15,7 @@ from threading import Thread
 import pytest
 from waiting import PATIENCE
 
+from carryscope.core import workers as dask_part
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.workers import cluster_workers
 
@@ -118,7 +119,7 @@ def test_an_address_that_is_not_a_dask_scheduler_is_refused_in_one_line(
     answer: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(module, "CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr(dask_part, "CONNECT_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         Thread(target=answer_each, args=(server, answer), daemon=True).start()
         began = time.monotonic()
