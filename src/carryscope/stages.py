@@ -7,6 +7,8 @@ a finding: it returns what is there if that is enough, else it makes the finding
     EXAM = Stage("exam", "the exam", ExamFinding)
     found = run.find(EXAM, lambda known, keep: sit(run.model()))
 
+Its record needs the fields `package_version` and `weights_sha256`, which say when it is current.
+
 A finding is about one set of weights. One about other weights, of another version, or damaged
 is made again, unless it is costly (a certificate): then it takes `again` to replace it.
 """
@@ -116,6 +118,7 @@ class RunDirectory:
         `make` receives what was found before about these weights, and a function that keeps
         what is found so far.
         """
+        _check_record(stage)
         self.model()  # without weights nothing can be found, whatever else is there
         known = self._to_build_on(stage, again)
         if known is not None and not again and enough(known):
@@ -157,3 +160,10 @@ class RunDirectory:
         if getattr(found, "weights_sha256", self.weights_sha256) != self.weights_sha256:
             return Kept(None, f"{path} is about other weights. {again}")
         return Kept(found)
+
+
+def _check_record(stage: Stage[F]) -> None:
+    """Refuse a record that cannot say which weights and version it is about."""
+    for name in ("package_version", "weights_sha256"):
+        if name not in getattr(stage.record, "__struct_fields__", ()):
+            raise CallError(f"The record of the stage '{stage.name}' must have a field {name}.")

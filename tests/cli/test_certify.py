@@ -116,6 +116,6 @@ def test_ctrl_c_keeps_what_is_proved_and_the_same_command_continues(tmp_path):
     assert found["ended"] == "asked to"
     assert found["boxes"] > 0
     again = subprocess.run(
-        [*command[:-1], "--minutes", "0.02", "--json"], capture_output=True, check=True
+        [*command[:-1], "--minutes", "0.15", "--json"], capture_output=True, check=True
     )
     assert json.loads(again.stdout)["boxes"] > found["boxes"]

@@ -66,12 +66,14 @@ def test_every_command_explains_itself(command, capsys):
         (["ask", "5-3"], 2, "minus sign in '5-3'"),
         (["ask", "123456+1"], 2, "at most 5 digits. Got 123456"),
         (["ask", "1+1", "--loud"], 2, "There is no option --loud"),
-        (["ask", "."], 2, 'before it or not: carryscope ask . "445+555".'),
+        (["ask", "fast-5"], 2, 'optionally after a run: carryscope ask fast-5 "445+555".'),
+        (["ask", "."], 2, "No run at .: it has no config.json"),
+        (["ask", "abc"], 2, "No run at abc"),
         (["ask", "--file", "nothing.txt"], 2, "Cannot read nothing.txt"),
         (["ask", "1+1", "--without", "H9"], 2, "H9"),
         (["train", "--out", "x", "--heads", "1000"], 2, "heads must be at most 512"),
         (["train", "--out", "x", "--checkpoint-every", "-1"], 2, "must be at least 0. Got -1"),
-        (["ask"], 2, 'Type a sum, with a run before it or not: carryscope ask "445+555".'),
+        (["ask"], 2, 'Type a sum, optionally after a run: carryscope ask "445+555".'),
         (["ask", "1", "+", "1"], 2, 'Put each sum in quotes: carryscope ask "445+555".'),
         (["ask", "nowhere", "1+1"], 2, "No run at nowhere"),
         (["sites", "nowhere"], 2, "No run at nowhere"),
@@ -215,6 +217,7 @@ def test_study_ends_with_the_verdict_and_a_link_to_the_report(capsys, tmp_path, 
         model=run_config("tiny", {"d_model": 24}).model,
     )
     monkeypatch.setitem(PRESETS, "tiny", quick)
+    monkeypatch.setattr("carryscope.api.PROOF_MINUTES", 0.05)
     assert run(["study", "--preset", "tiny", "--threads", "1"]) == 0
     told, remarks = capsys.readouterr()
     assert told.startswith("Right in ")

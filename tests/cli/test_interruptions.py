@@ -143,4 +143,4 @@ def test_an_interrupted_dissection_keeps_its_parts_and_says_how_to_continue(whol
     assert last.endswith(f"dissect {directory} --threads 1")
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "attention (" not in ended.stderr
-    assert "story (" in ended.stderr
+    assert "story" in ended.stderr

@@ -49,7 +49,7 @@ def test_figures_for_a_paper_are_written_beside_it(ending, start, tiny_run, tmp_
     assert written == {f"{name}.{ending}" for name in names}
     assert (figures / f"phases.{ending}").read_bytes().startswith(start)
     assert told.out.splitlines()[-1] == str(out)
-    assert "No staircase: This needs the dissection of the run, which is missing. Run: " in told.err
+    assert "No staircase: This needs a dissection, which is missing. Run: " in told.err
 
 
 @pytest.mark.parametrize(

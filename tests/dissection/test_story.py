@@ -111,7 +111,6 @@ def test_a_pair_that_is_never_learnt_ranks_behind_all_others():
     story = story_of({pair: falling(start) for pair, start in STARTS.items()} | flat)
     assert by_name(story)["A1 UC1"].learnt_at is None
     assert story.observed_order == ["A2 BA", "A2 UC1", "A0 BA", "A1 BA"]
-    assert story.pair_agreement.comparisons == 14  # the two that were not are tied
     assert story.lags[1].later
     assert story.lags[1].steps is None
     assert story.statements[0].endswith("Never learnt: A1.")

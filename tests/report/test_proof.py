@@ -282,7 +282,7 @@ def test_a_real_certificate_agrees_with_asking_every_question(tmp_path):
     directory = tmp_path / "run"
     train(run_config("tiny", {"steps": 60, "d_model": 24}), directory)
     run = Run(directory)
-    found = run.certificate(workers=1, until=1.0, minutes=1.0)
+    found = run.certificate(workers=1, until=1.0, minutes=0.1)
     run.risk()
     shelf = run.shelf()
     assert shelf.certificate.proved_right == found.proved_right

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from carryscope.cli.console import opened, print_json, screen
 from carryscope.core.errors import CallError, command
 from carryscope.core.storage import read_bytes
+from carryscope.model.files import check_version
 from carryscope.shipped import run_directory
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ def _split(words: Sequence[str], file: Path | None) -> tuple[str | None, list[st
         at = sums.index(STANDARD_INPUT)
         sums[at : at + 1] = _lines(sys.stdin.read())
     if not sums:
-        raise CallError(f"Type a sum, with a run before it or not: {example(run)}.")
+        if run:
+            check_version(run_directory(run))  # a typo is no run to ask
+        raise CallError(f"Type a sum, optionally after a run: {example(run)}.")
     return run, sums
 
 

@@ -51,9 +51,9 @@ def make_app(called: str | None) -> App:
         default_parameter=Parameter(negative=()),
         suppress_keyboard_interrupt=False,
     )
-    for name, (where, about) in COMMANDS.items():
+    for place, (name, (where, about)) in enumerate(COMMANDS.items()):
         help_ = None if name == called else about
-        app.command(f"carryscope.cli.{where}", name=name, help=help_)
+        app.command(f"carryscope.cli.{where}", name=name, help=help_, sort_key=place)
     return app
 
 

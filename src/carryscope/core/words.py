@@ -1,4 +1,4 @@
-"""Numbers as words: the one place where a share, an interval or a list becomes text."""
+"""Numbers as words: how a share, an interval or a list becomes text."""
 
 from __future__ import annotations
 

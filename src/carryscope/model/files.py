@@ -51,7 +51,8 @@ def check_version(directory: Path) -> None:
     path = directory / CONFIG_FILE
     if not path.exists():
         raise CallError(
-            f"No run at {directory}: it has no {CONFIG_FILE}. Make one: {command('train')}."
+            f"No run at {directory}: it has no {CONFIG_FILE}. Make one: "
+            f"{command('train', '--out', directory)}."
         )
     version = read_json(path, _Header).format_version
     if version > FORMAT_VERSION:
