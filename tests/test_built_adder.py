@@ -12,7 +12,7 @@ from carryscope.task.curated import curated_questions
 from carryscope.task.questions import Questions, parse_question
 from carryscope.task.sampling import uniform, with_nines
 
-sizes = pytest.mark.parametrize("digits", [1, 2, 5, 10, 15])
+sizes = pytest.mark.parametrize("digits", [1, 2, 5, 10, pytest.param(15, marks=pytest.mark.slow)])
 formats = pytest.mark.parametrize("layout", ["plain", "signed"])
 reaches = pytest.mark.parametrize("reach", [1, 2, 3])
 
