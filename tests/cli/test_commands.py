@@ -67,7 +67,7 @@ def test_every_command_explains_itself(command, capsys):
         (["ask", "123456+1"], 2, "at most 5 digits. Got 123456"),
         (["ask", "1+1", "--loud"], 2, "There is no option --loud"),
         (["ask", "fast-5"], 2, 'optionally after a run: carryscope ask fast-5 "445+555".'),
-        (["ask", "."], 2, "No run at .: it has no config.json"),
+        (["ask", "."], 2, 'optionally after a run: carryscope ask . "445+555".'),
         (["ask", "abc"], 2, "No run at abc"),
         (["ask", "--file", "nothing.txt"], 2, "Cannot read nothing.txt"),
         (["ask", "1+1", "--without", "H9"], 2, "H9"),

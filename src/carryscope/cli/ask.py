@@ -87,7 +87,7 @@ def _split(words: Sequence[str], file: Path | None) -> tuple[str | None, list[st
         at = sums.index(STANDARD_INPUT)
         sums[at : at + 1] = _lines(sys.stdin.read())
     if not sums:
-        if run:
+        if run and not run_directory(run).exists():
             check_version(run_directory(run))  # a typo is no run to ask
         raise CallError(f"Type a sum, optionally after a run: {example(run)}.")
     return run, sums
