@@ -148,7 +148,7 @@ def presets(*, json: bool = False) -> None:
         rows=rows,
         numeric=frozenset({2, 3}),
         prose=frozenset({4}),
-        caption="Minutes of training on two idle cores.",
+        caption="Minutes of training on two idle cores, estimated.",
     )
     show([table], screen)
 

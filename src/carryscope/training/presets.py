@@ -24,7 +24,7 @@ class Preset(NamedTuple):
 
     about: str
     minutes: float
-    """What its training takes on two idle cores, roughly."""
+    """An estimate, not a measurement: minutes of training on two idle cores."""
     model: ModelConfig
     training: TrainingConfig
 
