@@ -21,21 +21,23 @@ import msgspec
 
 from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError, WorkError
-from carryscope.core.evidence import Finding
 from carryscope.core.progress import Progress, silent, stopping_at
 from carryscope.core.storage import only_writer, write_json
-from carryscope.core.words import counted, listed, percent, with_interval
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.model.files import check_free
 from carryscope.run import Run
 from carryscope.stages import CERTIFICATE, Stage
 from carryscope.task.strata import is_pattern
-from carryscope.task.tokens import Format
 from carryscope.training.config import TrainingConfig
 from carryscope.training.loop import train
 from carryscope.training.presets import started_config
+from carryscope.verification.before_after import (
+    RepairFinding,
+    Round,
+    blind_digits,
+    repair_statement,
+)
 from carryscope.verification.cases import CaseRisk, by_look_ahead
-from carryscope.verification.estimate import Rate
 from carryscope.version import __version__
 
 ROUNDS = Path("rounds")
@@ -71,49 +73,6 @@ RECIPE = TrainingConfig(
 """How a round trains: every question draws its share of nines between none and all."""
 
 
-class BlindDigit(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer digit at whose row no head reads some of the columns that can decide it."""
-
-    digit: str
-    columns: list[int]
-    """The columns that no head reads, highest first."""
-
-
-class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """One round: the model, what it was trained on, and how it fails."""
-
-    heads: int
-    steps: int
-    """Of this round's training; none for the model that came in."""
-    patterns: list[str]
-    """Failing patterns of columns that it was trained on."""
-    blind: list[BlindDigit]
-    wrong: Rate
-    evaluated: int
-    """Questions tested."""
-    depths: list[CaseRisk]
-    """How often an answer digit is wrong, by look-ahead, all digits together."""
-
-
-class RepairFinding(Finding, frozen=True, kw_only=True):
-    """A model before and after its repair."""
-
-    package_version: str
-    weights_sha256: str
-    """Of the repaired model."""
-    source: str
-    """The run that was repaired."""
-    rounds: list[Round]
-    """The first is the model that came in, the last the repaired one."""
-    questions: str
-    proved_right: str
-    proved_wrong: str
-    """Of the repaired model, in decimal."""
-    seconds: float
-    """From the first training to the proof, in this session."""
-    statement: str
-
-
 REPAIR = Stage("repair", "the repair", RepairFinding, ("repair",))
 
 
@@ -143,20 +102,6 @@ def repair(
     finding = _finding(source, runs, proof, time.monotonic() - began)
     _publish(runs[-1], directory, finding)
     return finding
-
-
-def blind_digits(attention: AttentionFinding, layout: Format) -> list[BlindDigit]:
-    """The answer digits at whose row no head reads every column that can decide them.
-
-    A3 can be decided by column 3 and by every column below it.
-    """
-    found = []
-    for digit in reversed(range(layout.digits + 1)):
-        name = f"A{digit}"
-        read = {one.column for one in attention.readings if one.answer == name}
-        missing = [c for c in reversed(range(min(digit + 1, layout.digits))) if c not in read]
-        found += [BlindDigit(digit=name, columns=missing)] if missing else []
-    return found
 
 
 def _check(source: Run, directory: Path, minutes: float) -> None:
@@ -259,7 +204,7 @@ def _finding(
         seconds=round(seconds, 1),
         statement="",
     )
-    return msgspec.structs.replace(finding, statement=_statement(finding))
+    return msgspec.structs.replace(finding, statement=repair_statement(finding))
 
 
 def _round(run: Run) -> Round:
@@ -273,58 +218,6 @@ def _round(run: Run) -> Round:
         wrong=risk.teacher_forced,
         evaluated=risk.evaluated,
         depths=[CaseRisk.pooled(cases) for cases in by_look_ahead(risk.cases).values()],
-    )
-
-
-def blind_words(blind: list[BlindDigit]) -> str:
-    """ "To write A3 no head reads columns 1 and 0." """
-    by_columns: dict[tuple[int, ...], list[str]] = {}
-    for one in blind:
-        by_columns.setdefault(tuple(one.columns), []).append(one.digit)
-    return " ".join(
-        f"To write {listed(digits)} no head reads "
-        f"{'column' if len(columns) == 1 else 'columns'} {listed([str(c) for c in columns])}."
-        for columns, digits in by_columns.items()
-    )
-
-
-def _statement(found: RepairFinding) -> str:
-    before, after = found.rounds[0], found.rounds[-1]
-    if len(found.rounds) == 1:
-        return f"Nothing was trained: {_tested(before)} {_what_is_proved(found)}"
-    added = after.heads - before.heads
-    heads = f"{counted(added, 'head')} added and " if added else ""
-    steps = sum(one.steps for one in found.rounds)
-    parts = [
-        f"Before: {_tested(before)}",
-        blind_words(before.blind),
-        f"The repair: {heads}{steps:,} steps of training on cascades.",
-        f"After: {_tested(after)}",
-        blind_words(after.blind) if after.wrong.estimate else "",
-        _what_is_proved(found),
-    ]
-    return " ".join(part for part in parts if part)
-
-
-def _tested(one: Round) -> str:
-    if one.wrong.estimate == 0:
-        return (
-            f"none of {one.evaluated:,} tested questions fails "
-            f"(at most {percent(one.wrong.high)} of all, with 95 % confidence)."
-        )
-    return f"{with_interval(one.wrong)} of all questions get a wrong answer."
-
-
-def _what_is_proved(found: RepairFinding) -> str:
-    right, wrong, every = (
-        int(count) for count in (found.proved_right, found.proved_wrong, found.questions)
-    )
-    if right == every:
-        return f"All {every:,} questions are proved right."
-    left = every - right - wrong
-    return (
-        f"Of all {every:,} questions {right:,} are proved right and {wrong:,} proved wrong; "
-        f"{left:,} are undecided."
     )
 
 
