@@ -60,7 +60,7 @@ def sweep(
     """
     config, named = _recipe(preset, model, training), parse_seeds(seeds)
     from carryscope.report.terminal import show
-    from carryscope.sweeps.drive import sweep as sweep_seeds
+    from carryscope.sweeps.running import sweep as sweep_seeds
     from carryscope.sweeps.page import PAGE_FILE, summary_parts
 
     with bars() as progress:
