@@ -51,7 +51,8 @@ def test_a_turn_returns_the_seconds_of_one_item(monkeypatch):
 def test_a_peer_replies_line_by_line(tmp_path):
     script = tmp_path / "echo.py"
     script.write_text(
-        "import json, sys\nfor line in sys.stdin:\n    reply = float(sys.argv[1]), json.loads(line)\n"
+        "import json, sys\nfor line in sys.stdin:\n"
+        "    reply = float(sys.argv[1]), json.loads(line)\n"
         "    print(json.dumps(dict(zip(('seconds', 'right'), reply))), flush=True)\n"
     )
     with peer_process(Path(sys.executable), tmp_path, 7, str(script)) as ask:
