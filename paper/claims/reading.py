@@ -169,7 +169,9 @@ class Studies:
             training = sweep.recipe.training
             if training is None:
                 continue
-            if not differences(run_config(name, {"seed": training.seed}), sweep.recipe):
+            if not differences(
+                run_config(name, {"seed": training.seed, "stream": "ours"}), sweep.recipe
+            ):
                 return sweep
         return None
 
