@@ -135,7 +135,8 @@ def run_config(name: str, overrides: Mapping[str, Any]) -> RunConfig:
 def started_config(run: Path, overrides: Mapping[str, Any], recipe: str | None = None) -> RunConfig:
     """The config of a training that starts from the weights of another run.
 
-    It has that run's model and recipe, or another preset's recipe, with some fields replaced.
+    It has that run's recipe, or another preset's, with some fields replaced; and its model, to
+    which heads can be added.
     """
     weights = weights_hash(load_model(run))
     found = read_json(run / CONFIG_FILE, RunConfig)
@@ -148,10 +149,12 @@ def started_config(run: Path, overrides: Mapping[str, Any], recipe: str | None =
         model=found.model,
         training=replace(training, start_weights=weights, renew=(), freeze=()),
     )
-    config = changed(start, overrides)
-    if config.model != found.model:
+    widths = {name: getattr(found.model, name) for name in ("d_model", "d_head", "d_mlp")}
+    config = changed(start, widths | dict(overrides))
+    grown = replace(found.model, heads=max(config.model.heads, found.model.heads))
+    if config.model != grown:
         raise CallError(
-            f"A training that starts from {run} keeps its model. Change only the recipe."
+            f"A training that starts from {run} keeps its model. Only heads can be added."
         )
     return config
 
