@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from carryscope.repairing import repair
     from carryscope.run import Run
     from carryscope.stages import Stage
-    from carryscope.sweeps.drive import sweep
+    from carryscope.sweeps.running import sweep
     from carryscope.task.columns import Columns
     from carryscope.task.operation import ADD, Operation, State
     from carryscope.task.questions import Questions, parse_question
@@ -86,7 +86,7 @@ _MODULE_OF = {
     "repair": "repairing",
     "Run": "run",
     "Stage": "stages",
-    "sweep": "sweeps.drive",
+    "sweep": "sweeps.running",
     "Columns": "task.columns",
     "ADD": "task.operation",
     "Operation": "task.operation",

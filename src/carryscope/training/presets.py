@@ -29,7 +29,7 @@ class Preset(NamedTuple):
     training: TrainingConfig
 
 
-PAPER = TrainingConfig()
+PAPER = TrainingConfig(stream="authors")
 
 FAST = TrainingConfig(
     seed=0,
@@ -56,7 +56,7 @@ PRESETS: Mapping[str, Preset] = {
         FAST,
     ),
     "paper-5": Preset(
-        "The paper's main model and recipe: 5 digits, 3 heads, 5,000 steps.",
+        "The paper's main model, and its authors' own draw: 5 digits, 3 heads, 5,000 steps.",
         3,
         ModelConfig(),
         PAPER,
@@ -82,17 +82,17 @@ PRESETS: Mapping[str, Preset] = {
     "paper-10": Preset("The paper's recipe for 10 digits.", 4, ModelConfig(digits=10), PAPER),
     "paper-15": Preset("The paper's recipe for 15 digits.", 7, ModelConfig(digits=15), PAPER),
     "reuse-5": Preset(
-        "The paper's Algorithm Reuse model: signed answers, another seed, another optimiser "
-        "(Adam with a long warm-up and a cosine), 15,000 steps.",
+        "The paper's Algorithm Reuse model, by the recipe of its authors' later library: signed "
+        "answers, a long warm-up and a cosine, more nines, 15,000 steps.",
         8,
-        ModelConfig(format="signed"),
+        ModelConfig(format="signed", vocabulary=15),
         TrainingConfig(
             seed=372001,
             steps=15_000,
-            optimizer="adam",
-            weight_decay=0.0,
             warmup=3_000,
             schedule="cosine",
+            enriched_batches=0.4,
+            enriched_cells=0.4,
         ),
     ),
     "tiny": Preset(
