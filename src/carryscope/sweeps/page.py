@@ -16,8 +16,8 @@ from carryscope.report.markdown import as_text, markdown
 from carryscope.report.page import page_of
 from carryscope.report.parts import (
     Facts,
+    KeyNumber,
     Note,
-    Number,
     Numbers,
     Part,
     Picture,
@@ -104,7 +104,7 @@ def sections(found: Sweep) -> list[Section]:
             "failures": ("Where they fail", figures.failures),
         }
         made += [
-            Section(name, title, title, [Picture(name, {"": partial(draw, found)})])
+            Section(name, title, title, [Picture(name, partial(draw, found))])
             for name, (title, draw) in pictures.items()
         ]
         made.append(Section("seeds", "Seed by seed", "Seeds", [_seeds(found)]))
@@ -116,7 +116,7 @@ def summary_parts(found: Sweep) -> list[Part]:
     parts: list[Part] = [Text(found.statement, lead=True)]
     if found.results:
         numbers = [
-            Number(_value(s.name, s.median), f"{s.name}, median", _ends(s.name, s.least, s.most))
+            KeyNumber(_value(s.name, s.median), f"{s.name}, median", _ends(s.name, s.least, s.most))
             for s in found.numbers
         ]
         parts = [Numbers(numbers[:4]), *parts, _held(found)]
