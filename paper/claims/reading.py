@@ -169,7 +169,8 @@ class Studies:
             training = sweep.recipe.training
             if training is None:
                 continue
-            if not differences(run_config(name, {"seed": training.seed}), sweep.recipe):
+            different = differences(run_config(name, {"seed": training.seed}), sweep.recipe)
+            if all(field.startswith("training.stream ") for field in different):
                 return sweep
         return None
 

@@ -157,7 +157,7 @@ def test_presets_can_be_read_by_people_and_machines(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert run(["presets"]) == 0
     shown = capsys.readouterr().out
-    assert "paper-5-long" in shown
+    assert "paper-5-heads-4" in shown
     assert "minutes" in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert run(["presets", "--json"]) == 0

@@ -22,7 +22,7 @@ else:
 tokens = torch.load(directory / "tokens.pt", weights_only=True)
 if action == "train":
     optimizer = torch.optim.AdamW(model.parameters(), lr=8e-5, betas=(0.9, 0.98), weight_decay=0.1)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda i: min((i + 1) / 10, 1.0))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda i: min(i / 10, 1.0))
     losses, answer = [], model.cfg.n_ctx // 3
     for batch in tokens:
         chances = model(batch)[:, -answer - 1 : -1].to(torch.float64).log_softmax(-1)

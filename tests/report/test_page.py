@@ -222,7 +222,7 @@ def test_an_imported_model_gets_a_report(tiny_run, tmp_path):
     ] == "verdict how failures attention method".split()
 
 
-NEXT_TO = ("fast-5", "paper-5-heads-2", "paper-5-heads-4", "paper-5-long", "paper-10")
+NEXT_TO = ("fast-5", "paper-5-heads-2", "paper-5-heads-4", "paper-10")
 """Presets of which another, of the same format, is larger or smaller."""
 
 

@@ -10,6 +10,8 @@ from carryscope.training.presets import PRESETS, changed, preset, run_config
 def test_the_papers_rate_rises_over_ten_steps_and_stays():
     recipe = TrainingConfig()
     assert [recipe.rate(step) for step in (0, 4, 9, 10, 4999)] == [0.1, 0.5, 1.0, 1.0, 1.0]
+    authors = TrainingConfig(stream="authors")
+    assert [authors.rate(step) for step in (0, 4, 9, 10, 4999)] == [0.0, 0.4, 0.9, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(("schedule", "middle"), [("linear", 0.5), ("cosine", 0.5)])
@@ -45,6 +47,8 @@ def test_the_batch_stays_and_then_grows_along_a_line():
         ({"learning_rate": float("inf")}, "learning_rate must be finite. Got inf."),
         ({"optimizer": "adam"}, "weight_decay must be 0 with adam. Got 0.1."),
         ({"head_delay": -1}, "head_delay must be at least 0. Got -1."),
+        ({"stream": "authors", "nines": 0.5}, "nines must be 0 with the authors' stream. Got 0.5."),
+        ({"stream": "authors", "enriched_batches": 0.4}, "enriched_batches must be 0.2 with the"),
     ],
 )
 def test_recipes_that_cannot_be_are_refused(fields, message):
@@ -70,10 +74,9 @@ def test_another_package_version_is_not_a_difference():
 def test_all_presets_of_the_paper_are_there():
     expected = "fast-5 paper-5 paper-10 paper-15 paper-5-heads-2 paper-5-heads-4 paper-5-long"
     assert set(PRESETS) == {*expected.split(), "reuse-5", "tiny"}
-    assert preset("paper-5").training == TrainingConfig()
+    assert preset("paper-5").training == TrainingConfig(stream="authors")
     assert preset("paper-5").model == preset("fast-5").model == ModelConfig()
-    assert preset("paper-5-long").training.steps * 64 == 1_800_000
-    assert preset("reuse-5").model.format == "signed"
+    assert preset("reuse-5").model == ModelConfig(format="signed", vocabulary=15)
 
 
 def test_any_field_can_be_overridden():

@@ -1,10 +1,13 @@
+import random
+
 import numpy as np
 import pytest
+import torch
 
 from carryscope.task.columns import Columns
 from carryscope.task.curated import curated_questions, question_keys
 from carryscope.training.config import TrainingConfig
-from carryscope.training.data import held_out_questions, training_batch
+from carryscope.training.data import AuthorsStream, held_out_questions, training_batch
 
 PAPER = TrainingConfig(seed=3)
 OURS = TrainingConfig(seed=3, nines=0.6, paper_tail=0.2, steps=100, batch=5000)
@@ -23,6 +26,31 @@ def test_curated_questions_are_never_trained_on(recipe):
     assert len(curated) > 30
     for step in range(100):
         assert not np.isin(question_keys(training_batch(recipe, 2, step)), curated).any()
+
+
+def test_the_authors_stream_draws_what_their_notebook_draws():
+    torch.manual_seed(129000)
+    random.seed(129000)
+    recipe, enriched = TrainingConfig(stream="authors"), 0
+    for step in range(12):
+        one, two = torch.randint(0, 10, (64, 5)), torch.randint(0, 10, (64, 5))
+        if random.randint(1, 5) == 1:
+            enriched += 1
+            changed, kept = (one, two) if random.randint(1, 2) == 1 else (two, one)
+            for cell in torch.randperm(320)[:64].tolist():
+                changed[cell // 5, cell % 5] = 9 - kept[cell // 5, cell % 5]
+        batch = training_batch(recipe, 5, step)
+        assert batch.first.tolist() == one.flip(1).tolist()
+        assert batch.second.tolist() == two.flip(1).tolist()
+    assert enriched
+
+
+def test_a_batch_of_the_authors_stream_does_not_depend_on_what_was_drawn_before():
+    recipe = TrainingConfig(stream="authors", seed=3)
+    inorder = [training_batch(recipe, 5, step).texts() for step in range(9)]
+    assert training_batch(recipe, 5, 4).texts() == inorder[4]
+    assert training_batch(recipe, 5, 8).texts() == inorder[8]
+    assert AuthorsStream(recipe, 5).batch(8).texts() == inorder[8]
 
 
 def test_our_rule_gives_each_question_its_own_share_of_nines():

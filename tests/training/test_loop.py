@@ -159,7 +159,7 @@ def test_it_makes_the_steps_that_plain_torch_makes_with_the_papers_recipe():
     slow = torch.optim.AdamW(
         twin.parameters(), lr=8e-5, betas=(0.9, 0.98), weight_decay=0.1, foreach=False
     )
-    warmup = torch.optim.lr_scheduler.LambdaLR(slow, lambda step: min(1.0, (step + 1) / 10))
+    warmup = torch.optim.lr_scheduler.LambdaLR(slow, lambda step: min(1.0, step / 10))
     from carryscope.training.data import training_batch
 
     for step in range(30):

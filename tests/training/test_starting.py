@@ -13,6 +13,7 @@ from carryscope.cli.main import run
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Stopped
 from carryscope.core.storage import read_json
+from carryscope.model.answer_path import answer_logits
 from carryscope.model.files import load_model, weights_hash
 from carryscope.training.config import (
     MODEL_PARTS,
@@ -192,9 +193,23 @@ def test_what_cannot_be_is_refused(preset_fields, message):
         run_config("tiny", preset_fields)
 
 
-def test_a_started_run_keeps_its_model(base):
-    with pytest.raises(CallError, match="keeps its model. Change only the recipe"):
-        started_config(base, {"d_model": 16})
+@pytest.mark.parametrize("change", [{"d_model": 16}, {"heads": 1}, {"d_head": 8}, {"layers": 2}])
+def test_a_started_run_keeps_its_model(base, change):
+    with pytest.raises(CallError, match="keeps its model. Only heads can be added"):
+        started_config(base, change)
+
+
+def test_added_heads_change_no_answer_until_they_are_trained(tmp_path, base):
+    config = started_config(base, {"heads": 4})
+    assert config.model == msgspec.structs.replace(config_of(base).model, heads=4)
+    trainer, old = Trainer(config), load_model(base)
+    trainer.start_from(old.state_dict())
+    tokens = torch.randint(0, 10, (50, old.config.context), generator=torch.manual_seed(0))
+    assert torch.allclose(answer_logits(trainer.model, tokens), answer_logits(old, tokens))
+    assert not torch.equal(trainer.model.blocks[0].attn.W_V[2], trainer.model.blocks[0].attn.W_V[3])
+
+    train(config, tmp_path, start_from=base)
+    assert (load_model(tmp_path).blocks[0].attn.W_O[2:] != 0).any()
 
 
 def test_an_imported_model_needs_a_recipe(tmp_path, base):

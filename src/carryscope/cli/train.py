@@ -82,6 +82,7 @@ def train(
         The recipe to start from (see `carryscope presets`). Default: the run's own, or fast-5.
     start_from
         A run to take the weights and the model from, and the recipe unless a preset is named.
+        `--heads` above its own adds heads, which write nothing at first.
     until_loss
         Stop as soon as the loss on the fixed held-out questions is at most this.
     threads

@@ -45,6 +45,7 @@ _PART_OF: dict[str, ModelPart] = {
 
 Schedule = Literal["constant", "linear", "cosine"]
 Optimizer = Literal["adamw", "adam"]
+Stream = Literal["ours", "authors"]
 
 _NOT_NEGATIVE = (
     "seed warmup final_batch head_delay clip weight_decay init_std embedding_std attention_std"
@@ -70,6 +71,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     steps: int = 5000
     """Optimizer steps, each on fresh questions."""
+
+    stream: Stream = "ours"
+    """Who draws the batches: `ours` from (seed, step), or `authors` as the paper's notebook does,
+    draw for draw. The notebook's first update has rate 0."""
 
     batch: int = 64
     """Questions per step."""
@@ -150,6 +155,11 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         for name in _NOT_NEGATIVE:
             self._require(getattr(self, name) >= 0, name, "at least 0")
         self._require(self.seed <= LARGEST_SEED, "seed", f"at most {LARGEST_SEED}")
+        if self.stream == "authors":
+            self._require(self.nines == 0, "nines", "0 with the authors' stream")
+            self._require(self.final_batch == 0, "final_batch", "0 with the authors' stream")
+            fifth = self.enriched_batches == PAPER_BATCH_SHARE
+            self._require(fifth, "enriched_batches", "0.2 with the authors' stream")
         decays = self.optimizer == "adamw" or not self.weight_decay
         self._require(decays, "weight_decay", "0 with adam")
         for name in self.__struct_fields__:
@@ -182,7 +192,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def rate(self, step: int) -> float:
         """The share of `learning_rate` used at a step, counted from 0."""
         if step < self.warmup:
-            return (step + 1) / self.warmup
+            return (step + (self.stream == "ours")) / self.warmup
         if self.schedule == "constant":
             return 1.0
         done = (step - self.warmup) / max(1, self.steps - self.warmup)

@@ -1,16 +1,20 @@
 """The training questions: a function of the recipe and the step, so resume needs no state.
 
-In: a recipe and a step. Out: the `Questions` of that step's batch, never a curated one. And
-the fixed held-out questions, drawn by the paper's rule from a seed no training can have.
+In: a recipe and a step. Out: the `Questions` of that step's batch, never a curated one unless the
+authors' stream draws it. And the fixed held-out questions, drawn by the paper's rule from a seed
+no training can have.
 """
 
 from __future__ import annotations
 
+import random
 from functools import lru_cache
 
 import numpy as np
+import torch
 
 from carryscope.task.curated import without_curated
+from carryscope.task.operation import BASE
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import enriched, uniform, with_nines
 from carryscope.training.config import LARGEST_SEED, TrainingConfig
@@ -27,6 +31,8 @@ _HELD_OUT_SEED = LARGEST_SEED + 1
 
 def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
     """The batch of a step, counted from 0."""
+    if recipe.stream == "authors":
+        return _authors_stream(recipe, digits).batch(step)
     generator = np.random.default_rng((recipe.seed, step))
     count, done = recipe.batch_at(step), step / recipe.steps
     if recipe.nines and done < 1 - recipe.paper_tail:
@@ -44,6 +50,46 @@ def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
             cell_share=recipe.enriched_cells,
         )
     return without_curated(generator, questions)
+
+
+class AuthorsStream:
+    """The batches of the paper's notebook: its generators, seeded alike, in its order of draws.
+
+    Batches follow one another, so an earlier one takes a new start.
+    """
+
+    def __init__(self, recipe: TrainingConfig, digits: int) -> None:
+        self._recipe, self._shape = recipe, (recipe.batch, digits)
+        self._start()
+
+    def batch(self, step: int) -> Questions:
+        """The batch of a step, counted from 0."""
+        if step < self._drawn:
+            self._start()
+        while self._drawn < step:
+            self._draw()
+        return self._draw()
+
+    def _start(self) -> None:
+        self._tensors = torch.Generator().manual_seed(self._recipe.seed)
+        self._coins = random.Random(self._recipe.seed)
+        self._drawn = 0
+
+    def _draw(self) -> Questions:
+        """Two numbers; in one batch of five some columns are made to sum to 9, all on one side."""
+        pair = [torch.randint(0, BASE, self._shape, generator=self._tensors) for _ in range(2)]
+        if self._coins.randint(1, round(1 / self._recipe.enriched_batches)) == 1:
+            cells = torch.randperm(pair[0].numel(), generator=self._tensors)
+            cells = cells[: int(self._recipe.enriched_cells * len(cells))]
+            changed = self._coins.randint(1, 2) - 1
+            kept = pair[1 - changed].view(-1)[cells]
+            pair[changed].view(-1)[cells] = BASE - 1 - kept
+        self._drawn += 1
+        first, second = (digits.numpy()[:, ::-1].astype(np.int8) for digits in pair)
+        return Questions(first, second)
+
+
+_authors_stream = lru_cache(maxsize=2)(AuthorsStream)
 
 
 @lru_cache(maxsize=2)

@@ -29,7 +29,7 @@ class Preset(NamedTuple):
     training: TrainingConfig
 
 
-PAPER = TrainingConfig()
+PAPER = TrainingConfig(stream="authors")
 
 FAST = TrainingConfig(
     seed=0,
@@ -56,7 +56,7 @@ PRESETS: Mapping[str, Preset] = {
         FAST,
     ),
     "paper-5": Preset(
-        "The paper's main model and recipe: 5 digits, 3 heads, 5,000 steps.",
+        "The paper's main model, and its authors' own draw: 5 digits, 3 heads, 5,000 steps.",
         3,
         ModelConfig(),
         PAPER,
@@ -82,17 +82,17 @@ PRESETS: Mapping[str, Preset] = {
     "paper-10": Preset("The paper's recipe for 10 digits.", 4, ModelConfig(digits=10), PAPER),
     "paper-15": Preset("The paper's recipe for 15 digits.", 7, ModelConfig(digits=15), PAPER),
     "reuse-5": Preset(
-        "The paper's Algorithm Reuse model: signed answers, another seed, another optimiser "
-        "(Adam with a long warm-up and a cosine), 15,000 steps.",
+        "The paper's Algorithm Reuse model, by the recipe of its authors' later library: signed "
+        "answers, a long warm-up and a cosine, more nines, 15,000 steps.",
         8,
-        ModelConfig(format="signed"),
+        ModelConfig(format="signed", vocabulary=15),
         TrainingConfig(
             seed=372001,
             steps=15_000,
-            optimizer="adam",
-            weight_decay=0.0,
             warmup=3_000,
             schedule="cosine",
+            enriched_batches=0.4,
+            enriched_cells=0.4,
         ),
     ),
     "tiny": Preset(
@@ -135,7 +135,8 @@ def run_config(name: str, overrides: Mapping[str, Any]) -> RunConfig:
 def started_config(run: Path, overrides: Mapping[str, Any], recipe: str | None = None) -> RunConfig:
     """The config of a training that starts from the weights of another run.
 
-    It has that run's model and recipe, or another preset's recipe, with some fields replaced.
+    It has that run's recipe, or another preset's, with some fields replaced; and its model, to
+    which heads can be added.
     """
     weights = weights_hash(load_model(run))
     found = read_json(run / CONFIG_FILE, RunConfig)
@@ -148,10 +149,12 @@ def started_config(run: Path, overrides: Mapping[str, Any], recipe: str | None =
         model=found.model,
         training=replace(training, start_weights=weights, renew=(), freeze=()),
     )
-    config = changed(start, overrides)
-    if config.model != found.model:
+    widths = {name: getattr(found.model, name) for name in ("d_model", "d_head", "d_mlp")}
+    config = changed(start, widths | dict(overrides))
+    grown = replace(found.model, heads=max(config.model.heads, found.model.heads))
+    if config.model != grown:
         raise CallError(
-            f"A training that starts from {run} keeps its model. Change only the recipe."
+            f"A training that starts from {run} keeps its model. Only heads can be added."
         )
     return config
 

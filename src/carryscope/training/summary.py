@@ -123,8 +123,7 @@ Trained by carryscope {summary.package_version} with {_recipe(config)}, seed {su
 paper's rule
 - Mean training loss of the last {LAST_STEPS} steps {summary.last_steps_loss:.4f}, teacher-forced
 - Whole answers right, free-running, on {fresh.of:,} fresh uniform questions: {with_interval(fresh)}
-- Whole answers right, free-running, on the curated questions, which are hard cases and never \
-trained on: {exam}
+- Whole answers right, free-running, on the curated questions, which are hard cases: {exam}
 
 Intervals are 95 %.
 """

@@ -40,11 +40,18 @@ class Trainer:
         self.optimizer = self._make_optimizer()
 
     def start_from(self, weights: Mapping[str, Tensor]) -> None:
-        """Take over these weights, except in the parts that are drawn anew."""
+        """Take over these weights, except in the parts that are drawn anew.
+
+        Heads that the weights do not have write nothing at first: the function stays the same.
+        """
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
-                if part_of(name) not in self.recipe.renew:
-                    parameter.copy_(weights[name])
+                if part_of(name) in self.recipe.renew:
+                    continue
+                taken = weights[name]
+                parameter[: len(taken)] = taken
+                if name.endswith("W_O"):
+                    parameter[len(taken) :] = 0.0
 
     def advance(self) -> StepRecord:
         """Make one step on fresh questions."""

@@ -75,9 +75,7 @@ AS_OPENED = """(
 
 
 @pytest.fixture(scope="session")
-def _open_explorer(
-    chromium: Browser, shipped_page: Path
-) -> Iterator[tuple[OpenExplorer, Visitor]]:
+def _open_explorer(chromium: Browser, shipped_page: Path) -> Iterator[tuple[OpenExplorer, Visitor]]:
     visitor = Visitor(chromium)
     yield opened(visitor(shipped_page)), visitor
     visitor.close()

@@ -118,13 +118,14 @@ def unfinished(found: Certificate, where: str) -> list[Absent]:
     if found.is_enough(UNTIL):
         return []
     undecided = counted_share(int(found.undecided), int(found.questions), at_most=True)
+    why = ENDS.get(found.ended, found.ended)
     return [
         Absent(
             "Proved bounds on its accuracy",
             f"carryscope certify {shlex.quote(where)}",
-            f"After {spent(found.seconds)} {ENDS.get(found.ended, found.ended)}, with {undecided} of all questions "
-            "undecided. What is proved stays proved: the search continues from there, for an "
-            "hour, or for as long as --minutes says.",
+            f"After {spent(found.seconds)} {why}, with {undecided} of all questions undecided. "
+            "What is proved stays proved: the search continues from there, for an hour, or for as "
+            "long as --minutes says.",
             state="not finished",
         )
     ]
