@@ -68,6 +68,6 @@ class AnswerRows:
         middle = self.own[bases, digit] + torch.stack(parts).sum(0)
         tokens = [
             chosen_tokens(self.engine.model, before_mlp(self.block, rows))
-            for rows in middle.split(AT_ONCE)
+            for rows in torch.split(middle, AT_ONCE)
         ]
         return torch.cat(tokens).numpy()

@@ -110,7 +110,7 @@ def study_agreement(
 ) -> AgreementFinding:
     """Compare every algorithm with what the model said."""
     stated = {a.name: a.answer(sample.columns) for a in algorithms}
-    found = []
+    found: list[AlgorithmAgreement] = []
     for algorithm in algorithms:
         ours = stated[algorithm.name]
         twins = [one for one in found if one.same_as is None and (stated[one.name] == ours).all()]

@@ -143,8 +143,9 @@ class _Cascades(NamedTuple):
         if state is not State.PROPAGATE:
             return self._replace(run=0, carrying=state is State.GENERATE)
         run = min(self.run + 1, LONGEST)
-        longest = {"carry": max(self.carry, run)} if self.carrying else {}
-        return self._replace(run=run, **(longest or {"quiet": max(self.quiet, run)}))
+        if self.carrying:
+            return self._replace(run=run, carry=max(self.carry, run))
+        return self._replace(run=run, quiet=max(self.quiet, run))
 
     @property
     def name(self) -> str:

@@ -157,7 +157,7 @@ class Scrubber:
         )
         model = self._rows.engine.model
         tokens = torch.from_numpy(model.config.layout.encode_answer(hybrid, exact_sum(base)))
-        said = [answer_tokens(model, chunk)[:, -1 - k] for chunk in tokens.split(CHUNK)]
+        said = [answer_tokens(model, chunk)[:, -1 - k] for chunk in torch.split(tokens, CHUNK)]
         return Share.of_hits(torch.cat(said).numpy() == self._rows.said[:BASES, k])
 
 
