@@ -226,6 +226,19 @@ class Section:
     title: str
     short: str
     parts: Sequence[Part] = ()
+    folded: bool = False
+    """Whether a page folds it: its title then is its claim."""
+
+
+def evidence(
+    name: str, short: str, statement: str, parts: Iterable[Part], claim: str = ""
+) -> Section:
+    """A folded section whose title is its claim: by default the first words of its statement."""
+    if not claim:
+        found = re.match(r"(.*?)[.:](?: |$)(.*)", statement, flags=re.DOTALL)
+        claim, statement = found.groups() if found else (statement, "")
+    lead = [Text(f"{statement[:1].upper()}{statement[1:]}", lead=True)] if statement else []
+    return Section(name, claim, short, [*lead, *parts], folded=True)
 
 
 Fold = More | Folded | Section

@@ -23,6 +23,7 @@ from carryscope.report.parts import (
     Section,
     Table,
     Text,
+    evidence,
 )
 from carryscope.report.shelf import Shelf
 from carryscope.report.words import LETTERS
@@ -60,8 +61,8 @@ def certificate_section(shelf: Shelf) -> Section | None:
     """What is proved, and what is not."""
     if shelf.certificate is None:
         return None
-    parts = certificate_parts(shelf.certificate, shelf.risk, shelf.where)
-    return Section("certificate", "What is proved, and what is not", "Certificate", parts)
+    _, *parts = certificate_parts(shelf.certificate, shelf.risk, shelf.where)
+    return evidence("certificate", "Certificate", shelf.certificate.statement, parts)
 
 
 def certificate_parts(

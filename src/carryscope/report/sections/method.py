@@ -88,7 +88,8 @@ def method_section(shelf: Shelf) -> Section:
         Folded("Every setting", _settings(shelf.config)),
         Folded("How to read the numbers", [Facts(INTERVALS)]),
     ]
-    return Section("method", "Method and provenance", "Method", parts)
+    title = "How every number was made, and how to make it again"
+    return Section("method", title, "Method", parts, folded=True)
 
 
 def missing(shelf: Shelf) -> list[Absent]:
