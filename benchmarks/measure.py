@@ -3,27 +3,25 @@
     Measure(name="training step", value=4.6, unit="x", at_least=4, how="TransformerLens = 1")
 
 Ratios come from contestants that take turns in one run, so that a busy machine slows all of them
-alike. Memory is measured in a fresh process.
+alike.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import msgspec
 
 from carryscope.core.errors import WorkError
 
-ROOT = Path(__file__).parents[1]
-"""The repository, from which fresh processes import the benchmarks."""
+PEER_SCRIPT = str(Path(__file__).with_name("peer.py"))
+"""What runs in the other Python."""
 
 Turn = Callable[[], float]
 """Takes one turn and returns its seconds per item."""
@@ -98,42 +96,20 @@ def in_turns(
     return {name: median(times) for name, times in seconds.items()}
 
 
-class Cost(NamedTuple):
-    """What a call takes in a fresh process."""
+class Reply(msgspec.Struct, frozen=True):
+    """What the process with TransformerLens returns for one turn."""
 
     seconds: float
-    gigabytes: float
-
-
-def cost_of(module: str, function: str, *arguments: str) -> Cost:
-    """Call a function of a module in a fresh process; its time includes starting and imports."""
-    code = (
-        f"import sys; from {module} import {function}; {function}(*sys.argv[1:]); "
-        "from benchmarks.measure import peak_memory; print(peak_memory())"
-    )
-    command = [sys.executable, "-c", code, *arguments]
-    began = time.perf_counter()
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    seconds = time.perf_counter() - began
-    if ended.returncode:
-        raise WorkError(f"{function} failed in a fresh process: {ended.stderr}")
-    return Cost(seconds, float(ended.stdout.split()[-1]))
-
-
-def peak_memory() -> float:
-    """The most memory that this process has had, in gigabytes.
-
-    A child reads its own peak: what the system reports to a parent includes the parent's.
-    """
-    status = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1e9
+    right: list[bool]
 
 
 @contextmanager
-def peer_process(python: Path, script: str, *arguments: object) -> Iterator[Callable[[str], str]]:
-    """A function that sends a line to a script run with TransformerLens and returns its reply."""
+def peer_process(
+    python: Path, directory: Path, threads: int, script: str = PEER_SCRIPT
+) -> Iterator[Callable[[str], Reply]]:
+    """A function that gives a line to a process with TransformerLens and returns its reply."""
     process = subprocess.Popen(
-        [python, script, *map(str, arguments)],
+        [python, script, str(threads), directory],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -141,7 +117,7 @@ def peer_process(python: Path, script: str, *arguments: object) -> Iterator[Call
         env={**os.environ, "HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"},
     )
 
-    def ask(line: str) -> str:
+    def ask(line: str) -> Reply:
         assert process.stdin is not None
         assert process.stdout is not None
         with suppress(BrokenPipeError):
@@ -152,7 +128,7 @@ def peer_process(python: Path, script: str, *arguments: object) -> Iterator[Call
                 f"{python} cannot run TransformerLens 2.x. To see why, run: "
                 f"{python} -c 'import transformer_lens'. `make bench` installs one that works."
             )
-        return reply
+        return msgspec.json.decode(reply, type=Reply)
 
     try:
         yield ask

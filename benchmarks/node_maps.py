@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import torch
 from jaxtyping import Bool
 
-from benchmarks import peer_nodes
-from benchmarks.measure import Measure, Turn, in_turns, peer_process, timed
+import carryscope
+from benchmarks import peer
+from benchmarks.measure import Measure, Reply, Turn, in_turns, peer_process, timed
 from carryscope.core.errors import WorkError
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.interventions import all_nodes
@@ -48,60 +48,30 @@ AT_LEAST = 20
 """The target: how many times faster than TransformerLens."""
 
 
-class NodeMaps:
-    """The node maps of one model, by our engine."""
-
-    def __init__(self, model: Transformer, questions: Questions) -> None:
-        self.model, self.questions = model, questions
-        self.nodes = all_nodes(model.config)
-        self._engine = Engine(model, questions)
-
-    def clean(self) -> Bool[Array, " batch"]:
-        """Which questions are answered right with every node in place."""
-        return np.asarray(self._engine.answers(self.questions).correct[0])
-
-    def right(self) -> Bool[Array, "node batch"]:
-        """Which questions are answered right without each node."""
-        changes = [node.ablated(NODE_HOW) for node in self.nodes]
-        return self._engine.answers(self.questions, changes).correct
-
-    def leave_work(self, directory: Path) -> None:
-        """Write the files from which TransformerLens makes the same maps."""
-        config = self.model.config
-        work = {
-            "config": hooked_transformer_config(config),
-            "tokens": torch.from_numpy(config.layout.encode(self.questions)),
-            "answer_length": config.layout.answer_length,
-            "nodes": [(node.site, node.row, node.head) for node in self.nodes],
-        }
-        write_state_dict(self.model, directory / peer_nodes.WEIGHTS_FILE)
-        torch.save(work, directory / peer_nodes.WORK_FILE)
+def leave_work(model: Transformer, questions: Questions, directory: Path) -> None:
+    """Write the files from which TransformerLens makes the same maps."""
+    config = model.config
+    work = {
+        "config": hooked_transformer_config(config),
+        "tokens": torch.from_numpy(config.layout.encode(questions)),
+        "answer_length": config.layout.answer_length,
+        "nodes": [(node.site, node.row, node.head) for node in all_nodes(config)],
+    }
+    write_state_dict(model, directory / peer.WEIGHTS_FILE)
+    torch.save(work, directory / peer.WORK_FILE)
 
 
-class Reply(msgspec.Struct, frozen=True):
-    """What the process with TransformerLens returns for one node."""
-
-    seconds: float
-    right: list[bool]
-
-
-def peer_turn(ask: Callable[[str], str], batch: int, right: Bool[Array, "node batch"]) -> Turn:
+def peer_turn(ask: Callable[[str], Reply], batch: int, right: Bool[Array, "node batch"]) -> Turn:
     """A turn that makes the map of the next node on TransformerLens and fills it into `right`."""
     nodes = cycle(range(len(right)))
 
     def turn() -> float:
         node = next(nodes)
-        reply = msgspec.json.decode(ask(f"{node} {batch}"), type=Reply)
+        reply = ask(f"node {node} {batch}")
         right[node] = reply.right
         return reply.seconds
 
     return turn
-
-
-def failing(clean: Bool[Array, " batch"], right: Bool[Array, "node batch"]) -> list[int]:
-    """For each node, how many questions are right with it and wrong without it."""
-    counts: list[int] = (clean & ~right).sum(1).tolist()
-    return counts
 
 
 def check_same(
@@ -110,42 +80,39 @@ def check_same(
     ours: Bool[Array, "node batch"],
     theirs: Bool[Array, "node batch"],
 ) -> None:
-    """Refuse a comparison in which the two sides find different maps."""
-    counts = failing(clean, ours), failing(clean, theirs)
-    if max(abs(a - b) for a, b in zip(*counts, strict=True)) > TIES:
+    """Refuse a comparison in which other questions fail without a node on the other side."""
+    counts = [(clean & ~right).sum(1) for right in (ours, theirs)]
+    if np.abs(counts[0] - counts[1]).max() > TIES:
         raise WorkError(
             f"Node maps must be the same on both sides to compare their times. Failing without "
-            f"each node: {counts[0]} here, {counts[1]} on TransformerLens with {how}."
+            f"each node: {counts[0].tolist()} here, {counts[1].tolist()} on TransformerLens with "
+            f"{how}."
         )
 
 
-def node_map_speed(model: Transformer, python: Path) -> Iterator[Measure]:
-    """Our node maps against those of TransformerLens."""
-    maps = NodeMaps(model, Samples(model.config.digits, 0).varied[:QUESTIONS])
-    count, ours = len(maps.nodes), maps.right()
+def node_map_speed(python: Path) -> Iterator[Measure]:
+    """Our node maps against those of TransformerLens: the ratios, and the seconds of all maps."""
+    model = carryscope.load().model()
+    questions = Samples(model.config.digits, 0).varied[:QUESTIONS]
+    engine, nodes = Engine(model, questions), all_nodes(model.config)
+    changes = [node.ablated(NODE_HOW) for node in nodes]
+    clean, ours = engine.answers(questions).correct[0], engine.answers(questions, changes).correct
     theirs = {how: np.zeros_like(ours) for how in BATCHES}
     with tempfile.TemporaryDirectory() as directory:
-        maps.leave_work(Path(directory))
-        threads = torch.get_num_threads()
-        with peer_process(python, peer_nodes.__file__, threads, directory) as ask:
+        leave_work(model, questions, Path(directory))
+        with peer_process(python, Path(directory), torch.get_num_threads()) as ask:
             turns = {how: peer_turn(ask, size, theirs[how]) for how, size in BATCHES.items()}
-            turns["ours"] = timed(maps.right, items=count)
-            seconds = in_turns(turns, count)
+            turns["ours"] = timed(lambda: engine.answers(questions, changes), items=len(nodes))
+            seconds = in_turns(turns, len(nodes))
+    how_measured = f"{len(nodes)} turns of one node each"
     for how, right in theirs.items():
-        check_same(how, maps.clean(), ours, right)
-    yield from node_map_rows(count, seconds)
-
-
-def node_map_rows(count: int, seconds: dict[str, float]) -> Iterator[Measure]:
-    """The ratios, and the seconds of all maps, from the seconds of one."""
-    ours, turns = seconds["ours"], f"{count} turns of one node each"
-    for how in BATCHES:
+        check_same(how, clean, ours, right)
         yield Measure(
             name=f"node maps, TransformerLens with {how} = 1",
-            value=seconds[how] / ours,
+            value=seconds[how] / seconds["ours"],
             unit="x",
             at_least=AT_LEAST,
-            how=turns,
+            how=how_measured,
         )
-    what = f"{count} node maps of {QUESTIONS:,} questions"
-    yield Measure(name=what, value=count * ours, unit="s", how=turns)
+    name = f"{len(nodes)} node maps of {QUESTIONS:,} questions"
+    yield Measure(name=name, value=len(nodes) * seconds["ours"], unit="s", how=how_measured)

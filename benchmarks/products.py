@@ -27,12 +27,6 @@ class Product(NamedTuple):
     gradients: str = "both"
     """`both`, `left` or `right`: the factors that are not fixed data."""
 
-    @property
-    def operations(self) -> int:
-        """Multiplications and additions, forward and backward."""
-        passes = 3 if self.gradients == "both" else 2
-        return passes * 2 * self.copies * self.rows * self.inner * self.columns
-
 
 def products_of_a_step(config: ModelConfig, batch: int) -> list[Product]:
     """Every matrix product of the answer path of a one-layer model, in order."""

@@ -1,32 +1,34 @@
-"""Training: its steps against TransformerLens and against bare products, time to a loss, memory.
+"""Training steps against TransformerLens, against bare products and on a busy machine.
 
-The time to a loss counts training steps only. Computing the held-out loss is part of measuring.
+All times are medians of turns, taken in one run. What follows from them is computed from them: the
+time to a loss is the number of steps it takes, which the seed decides, times the time of a step.
 """
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from statistics import fmean, median
 
-import msgspec
-import numpy as np
 import torch
 
-from benchmarks import peer_steps
-from benchmarks.measure import Measure, Turn, cost_of, in_turns, peer_process, timed
+import carryscope
+from benchmarks.measure import Measure, Turn, in_turns, peer_process, timed
+from benchmarks.node_maps import leave_work
 from benchmarks.products import bare_step, products_of_a_step
-from carryscope.task.columns import Columns
-from carryscope.training.data import training_batch
-from carryscope.training.loop import held_out_loss, train
-from carryscope.training.losses import step_record
+from carryscope.task.questions import Questions
+from carryscope.training.loop import held_out_loss
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
 
 TURN = 8
 """Steps in one turn."""
+
+ROUNDS = 20
 
 LOOK_EVERY = 25
 """Steps between looks at the held-out loss, in the second half of a training."""
@@ -40,98 +42,111 @@ MARKS = {0.016: "where the authors' notebook ends", 0.009: "printed in the paper
 SHARE = 0.1
 """The target for the time to each mark, as a share of TransformerLens' 5,000 steps."""
 
-GIGABYTES = {"paper-5": 1.0, "paper-15": 2.0}
-"""The targets for the peak memory of training."""
+BUSY = 2
+"""Other processes that are busy in a turn on a busy machine."""
 
 
-def training_speed(python: Path, *, seeds: int, rounds: int) -> Iterator[Measure]:
-    """Steps in turns, then whole trainings with turns of TransformerLens in between."""
-    with peer_process(python, peer_steps.__file__, torch.get_num_threads()) as ask:
-
-        def peer() -> float:
-            return float(ask(str(TURN))) / TURN
-
-        seconds = step_seconds(peer, rounds)
-        yield from step_rows(seconds, f"{rounds} turns of {TURN} steps")
-        reached, peer_step = [], [seconds["TransformerLens"]]
-        for seed in range(seeds):
-            reached.append(seconds_to_marks(seed))
-            peer_step.append(peer())
-    yield from mark_rows(reached, PAPER_STEPS * fmean(peer_step))
+def training_speed(python: Path, seeds: int) -> Iterator[Measure]:
+    """All contestants in turns, then the steps that each seed takes to each mark."""
+    with ExitStack() as during:
+        directory = Path(during.enter_context(tempfile.TemporaryDirectory()))
+        one = Questions.from_integers([(0, 0)], 5)
+        leave_work(carryscope.load().model(), one, directory)
+        ask = during.enter_context(peer_process(python, directory, torch.get_num_threads()))
+        others = during.enter_context(busy_processes(BUSY))
+        turns = contestants(lambda: ask(f"step {TURN}").seconds / TURN, others)
+        seconds = in_turns(turns, ROUNDS)
+    yield from step_rows(seconds)
+    yield from mark_rows([steps_to_marks(seed) for seed in range(seeds)], seconds)
 
 
-def step_seconds(peer: Turn, rounds: int) -> dict[str, float]:
-    """Seconds of a paper-5 step: on TransformerLens, ours, its bare products, its recording."""
-    trainer = Trainer(run_config("paper-5", {}))
-    products = products_of_a_step(trainer.model.config, trainer.recipe.batch)
-    bare = bare_step(products, torch.Generator().manual_seed(0))
-    questions = training_batch(trainer.recipe, trainer.model.config.digits, 0)
-    losses = np.random.default_rng(0).random((len(questions), 6))
-    encode = msgspec.json.Encoder().encode
-    turns = {
+def contestants(peer: Turn, others: Callable[[signal.Signals], None]) -> dict[str, Turn]:
+    """Turns of a step: on TransformerLens, ours, its bare products, ours beside busy processes."""
+    paper, fast = Trainer(run_config("paper-5", {})), Trainer(run_config("fast-5", {}))
+    products = products_of_a_step(paper.model.config, paper.recipe.batch)
+    step = timed(paper.advance, repeat=TURN)
+
+    def on_a_busy_machine() -> float:
+        others(signal.SIGCONT)
+        try:
+            return step()
+        finally:
+            others(signal.SIGSTOP)
+
+    def over_all_batches() -> None:
+        """Steps spread over a training whose batches grow."""
+        for k in range(TURN):
+            fast.step = (2 * k + 1) * fast.recipe.steps // (2 * TURN)
+            fast.advance()
+
+    return {
         "TransformerLens": peer,
-        "carryscope": timed(trainer.advance, repeat=TURN),
-        "bare": timed(bare, repeat=TURN),
-        "recording": timed(
-            lambda: encode(step_record(1, losses, Columns.of(questions))), repeat=TURN
-        ),
+        "paper-5": step,
+        "bare": timed(bare_step(products, torch.Generator().manual_seed(0)), repeat=TURN),
+        "busy": on_a_busy_machine,
+        "fast-5": timed(over_all_batches, items=TURN),
     }
-    return in_turns(turns, rounds)
 
 
-def step_rows(seconds: dict[str, float], how: str) -> Iterator[Measure]:
-    """The ratios, and the milliseconds behind them."""
-    ours, peer = seconds["carryscope"], seconds["TransformerLens"]
+@contextmanager
+def busy_processes(count: int) -> Iterator[Callable[[signal.Signals], None]]:
+    """A function that lets so many busy processes go on, or stops them."""
+    command = [sys.executable, "-c", "while True: pass"]
+    processes = [subprocess.Popen(command) for _ in range(count)]
+
+    def all_of_them(sign: signal.Signals) -> None:
+        for process in processes:
+            process.send_signal(sign)
+
+    try:
+        all_of_them(signal.SIGSTOP)
+        yield all_of_them
+    finally:
+        all_of_them(signal.SIGKILL)
+        for process in processes:
+            process.wait()
+
+
+def step_rows(seconds: dict[str, float]) -> Iterator[Measure]:
+    """The milliseconds of a step, and their ratios."""
+    how, ours = f"median of {ROUNDS} turns of {TURN} steps", seconds["paper-5"]
+    names = {
+        "training step of paper-5": "paper-5",
+        "training step of paper-5 on TransformerLens": "TransformerLens",
+        "training step of fast-5, averaged over its batches": "fast-5",
+    }
+    for name, key in names.items():
+        yield Measure(name=name, value=1e3 * seconds[key], unit="ms", how=how)
+    ratio = seconds["TransformerLens"] / ours
     name = "training steps per second, TransformerLens = 1"
-    yield Measure(name=name, value=peer / ours, unit="x", at_least=4, how=how)
+    yield Measure(name=name, value=ratio, unit="x", at_least=4, how=how)
     name = "training step, its bare matrix products = 1"
     yield Measure(name=name, value=ours / seconds["bare"], unit="x", at_most=1.4, how=how)
-    name = "recording a step, share of its time"
-    yield Measure(name=name, value=seconds["recording"] / ours, at_most=0.05, how=how)
-    yield Measure(name="training step of paper-5", value=1e3 * ours, unit="ms", how=how)
-    name = "training step of paper-5 on TransformerLens"
-    yield Measure(name=name, value=1e3 * peer, unit="ms", how=how)
+    name = f"training step beside {BUSY} busy processes, alone = 1"
+    yield Measure(name=name, value=seconds["busy"] / ours, unit="x", at_most=3, how=how)
 
 
-def seconds_to_marks(seed: int, *, preset: str = "fast-5") -> dict[float, float]:
-    """Train a preset from one seed; seconds of training until the held-out loss met each mark."""
+def steps_to_marks(seed: int, *, preset: str = "fast-5") -> dict[float, float]:
+    """Train a preset from one seed; the steps until the held-out loss met each mark."""
     trainer = Trainer(run_config(preset, {"seed": seed}))
-    reached, seconds = dict.fromkeys(MARKS, float("inf")), 0.0
+    reached = dict.fromkeys(MARKS, float("inf"))
     while trainer.step < trainer.recipe.steps:
-        began = time.perf_counter()
         trainer.advance()
-        seconds += time.perf_counter() - began
         late = trainer.step % LOOK_EVERY == 0 and trainer.step > 0.5 * trainer.recipe.steps
         if late or trainer.step == trainer.recipe.steps:
             loss = held_out_loss(trainer)
-            reached |= {mark: min(at, seconds) for mark, at in reached.items() if loss <= mark}
+            reached |= {m: min(at, trainer.step) for m, at in reached.items() if loss <= m}
     return reached
 
 
-def mark_rows(reached: list[dict[float, float]], paper_seconds: float) -> Iterator[Measure]:
-    """The worst seed as a share of TransformerLens' 5,000 steps, and the median in seconds."""
-    seeds = f"{len(reached)} seeds"
+def mark_rows(reached: list[dict[float, float]], seconds: dict[str, float]) -> Iterator[Measure]:
+    """Steps to each mark, and what they take: in seconds, and next to TransformerLens."""
     for mark, about in MARKS.items():
-        seconds = [one[mark] for one in reached]
-        yield Measure(
-            name=f"fast-5 to held-out loss {mark} ({about}), 5,000 steps on TransformerLens = 1",
-            value=max(seconds) / paper_seconds,
-            at_most=SHARE,
-            how=f"worst of {seeds}",
-        )
-        name, middle = f"fast-5 to held-out loss {mark}", median(seconds)
-        yield Measure(name=name, value=middle, unit="s", how=f"median of {seeds}")
-
-
-def train_briefly(preset: str, steps: str = "30") -> None:
-    """Train a preset for a few steps, in a directory that is then removed."""
-    with tempfile.TemporaryDirectory() as directory:
-        train(run_config(preset, {"steps": int(steps)}), Path(directory) / "run")
-
-
-def training_memory() -> Iterator[Measure]:
-    """The most memory that training takes."""
-    for preset, limit in GIGABYTES.items():
-        cost = cost_of(__name__, train_briefly.__name__, preset)
-        name, how = f"peak memory of training {preset}", "30 steps in a fresh process"
-        yield Measure(name=name, value=cost.gigabytes, unit="GB", at_most=limit, how=how)
+        steps = [one[mark] for one in reached]
+        name, how = f"fast-5 to held-out loss {mark}", f"worst of {len(reached)} seeds"
+        yield Measure(name=f"{name} ({about}), steps", value=max(steps), how=how)
+        took = f"those steps of {1e3 * seconds['fast-5']:.3g} ms"
+        yield Measure(name=name, value=max(steps) * seconds["fast-5"], unit="s", how=took)
+        share = max(steps) * seconds["fast-5"] / (PAPER_STEPS * seconds["TransformerLens"])
+        name = f"{name}, {PAPER_STEPS:,} steps on TransformerLens = 1"
+        yield Measure(name=name, value=share, at_most=SHARE, how=took)

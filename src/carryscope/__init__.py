@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from carryscope.model.transformer import Transformer
     from carryscope.run import Run
     from carryscope.stages import Stage
-    from carryscope.sweeps.drive import sweep
+    from carryscope.sweeps.running import sweep
     from carryscope.task.columns import Columns
     from carryscope.task.operation import ADD, Operation, State
     from carryscope.task.questions import Questions, parse_question
@@ -83,7 +83,7 @@ _MODULE_OF = {
     "Transformer": "model.transformer",
     "Run": "run",
     "Stage": "stages",
-    "sweep": "sweeps.drive",
+    "sweep": "sweeps.running",
     "Columns": "task.columns",
     "ADD": "task.operation",
     "Operation": "task.operation",

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.measure import Measure, cost_of, in_turns, peer_process, timed
+from benchmarks.measure import Measure, Reply, in_turns, peer_process, timed
 from carryscope.core.errors import WorkError
 
 
@@ -48,32 +48,22 @@ def test_a_turn_returns_the_seconds_of_one_item(monkeypatch):
     assert len(calls) == 3
 
 
-def test_the_cost_of_a_call_includes_memory_that_was_freed_again():
-    little = cost_of("builtins", "exec", "pass")
-    much = cost_of("builtins", "exec", "b'x' * 300_000_000")
-    assert much.gigabytes - little.gigabytes == pytest.approx(0.3, abs=0.05)
-    assert little.seconds > 0
-
-
-def test_a_call_that_fails_in_its_process_is_an_error():
-    with pytest.raises(WorkError, match="float failed in a fresh process"):
-        cost_of("builtins", "float", "three")
-
-
 def test_a_peer_replies_line_by_line(tmp_path):
     script = tmp_path / "echo.py"
     script.write_text(
-        "import sys\nfor line in sys.stdin:\n    print(sys.argv[1], line, end='', flush=True)\n"
+        "import json, sys\nfor line in sys.stdin:\n"
+        "    reply = float(sys.argv[1]), json.loads(line)\n"
+        "    print(json.dumps(dict(zip(('seconds', 'right'), reply))), flush=True)\n"
     )
-    with peer_process(Path(sys.executable), str(script), 7) as ask:
-        assert [ask("a"), ask("b")] == ["7 a\n", "7 b\n"]
+    with peer_process(Path(sys.executable), tmp_path, 7, str(script)) as ask:
+        assert [ask("[true]"), ask("[false]")] == [Reply(7.0, [True]), Reply(7.0, [False])]
 
 
 def test_a_peer_that_cannot_start_is_an_error_of_one_sentence(tmp_path):
     script = tmp_path / "broken.py"
     script.write_text("import a_library_that_nobody_has\n")
     with (
-        peer_process(Path(sys.executable), str(script)) as ask,
+        peer_process(Path(sys.executable), tmp_path, 1, str(script)) as ask,
         pytest.raises(WorkError, match="cannot run TransformerLens"),
     ):
         ask("1")

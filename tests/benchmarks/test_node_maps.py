@@ -1,16 +1,19 @@
 import os
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
 import carryscope
-from benchmarks import peer_nodes
-from benchmarks.measure import peer_process
-from benchmarks.node_maps import NodeMaps, check_same, failing, node_map_rows, peer_turn
+from benchmarks import peer
+from benchmarks.measure import Reply, peer_process
+from benchmarks.node_maps import check_same, leave_work, peer_turn
 from carryscope.core.errors import WorkError
+from carryscope.dissection.engine import Engine
 from carryscope.dissection.hooks import answers_by_hooks
+from carryscope.dissection.interventions import all_nodes
 from carryscope.dissection.samples import Samples
 
 PEER = Path(
@@ -35,20 +38,34 @@ class LikeTransformerLens:
 
 
 @pytest.fixture(scope="module")
-def maps():
-    """The node maps of the shipped model on a few questions by the rule of the paper."""
-    return NodeMaps(carryscope.load().model(), Samples(5, 0).varied[-16:])
+def model():
+    return carryscope.load().model()
 
 
 @pytest.fixture(scope="module")
-def ask(maps, tmp_path_factory):
+def questions():
+    """A few questions by the rule of the paper."""
+    return Samples(5, 0).varied[-16:]
+
+
+@pytest.fixture(scope="module")
+def maps(model, questions):
+    """Which questions are right with every node in place, and without each of them."""
+    engine = Engine(model, questions)
+    changes = [node.ablated() for node in all_nodes(model.config)]
+    return engine.answers(questions).correct[0], engine.answers(questions, changes).correct
+
+
+@pytest.fixture(scope="module")
+def ask(model, questions, tmp_path_factory):
     """The script that runs with TransformerLens, in this process and without it."""
     directory = tmp_path_factory.mktemp("work")
-    maps.leave_work(directory)
-    work = torch.load(directory / peer_nodes.WORK_FILE, weights_only=True)
-    with torch.no_grad():
-        ablated = peer_nodes.node_maps(LikeTransformerLens(maps.model), work)
-    return torch.no_grad()(lambda line: peer_nodes.reply_to(line, ablated))
+    leave_work(model, questions, directory)
+    work = torch.load(directory / peer.WORK_FILE, weights_only=True)
+    ablated = peer.ablated_nodes(LikeTransformerLens(model), work)
+    return lambda line: msgspec.json.decode(
+        peer.reply_to(line, {"node": ablated}.__getitem__), type=Reply
+    )
 
 
 def all_maps(ask, batch):
@@ -59,26 +76,27 @@ def all_maps(ask, batch):
     return theirs
 
 
-def test_the_maps_are_those_of_one_plain_pass_per_node(maps):
-    rows = maps.model.config.layout.encode(maps.questions)[:, -6:]
+def test_the_maps_are_those_of_one_plain_pass_per_node(model, questions, maps):
+    rows = model.config.layout.encode(questions)[:, -6:]
     plain = [
-        answers_by_hooks(maps.model, maps.questions, [node.ablated()], maps.questions).argmax(-1)
-        for node in maps.nodes
+        answers_by_hooks(model, questions, [node.ablated()], questions).argmax(-1)
+        for node in all_nodes(model.config)
     ]
     right = np.stack([(predicted.numpy() == rows).all(1) for predicted in plain])
-    counts = failing(maps.clean(), maps.right())
-    assert counts == failing(maps.clean(), right)
-    assert 0 in counts
-    assert max(counts) > 8
+    clean, ours = maps
+    np.testing.assert_array_equal(clean & ~ours, clean & ~right)
+    counts = (clean & ~ours).sum(1)
+    assert counts.min() == 0
+    assert counts.max() > 8
 
 
 @pytest.mark.parametrize("batch", [16, 7])
 def test_the_peer_finds_what_the_engine_finds(maps, ask, batch):
-    np.testing.assert_array_equal(all_maps(ask, batch), maps.right())
+    np.testing.assert_array_equal(all_maps(ask, batch), maps[1])
 
 
 def test_times_of_maps_that_differ_are_not_compared(maps, ask):
-    clean, ours, theirs = maps.clean(), maps.right(), all_maps(ask, 16)
+    clean, ours, theirs = maps[0], maps[1].copy(), all_maps(ask, 16)
     kept = np.flatnonzero(clean & ours[2])
     ours[2, kept[:2]] = False  # as many as ties might explain
     check_same("one batch", clean, ours, theirs)
@@ -87,18 +105,10 @@ def test_times_of_maps_that_differ_are_not_compared(maps, ask):
         check_same("one batch", clean, ours, theirs)
 
 
-def test_the_rows_are_ratios_with_targets_and_the_seconds_of_all_maps():
-    rows = node_map_rows(24, {"one batch": 1.1, "batches of 125": 0.19, "ours": 0.01})
-    assert [(row.value, row.met) for row in rows] == [
-        (pytest.approx(110), True),
-        (pytest.approx(19), False),
-        (pytest.approx(0.24), None),
-    ]
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not PEER.exists(), reason="no TransformerLens venv; `make test-slow` makes it")
-def test_a_real_transformer_lens_finds_what_the_engine_finds(maps, tmp_path):
-    maps.leave_work(tmp_path)
-    with peer_process(PEER, peer_nodes.__file__, 1, tmp_path) as ask:
-        check_same("one batch", maps.clean(), maps.right(), all_maps(ask, 16))
+def test_a_real_transformer_lens_finds_what_the_engine_finds(model, questions, maps, tmp_path):
+    leave_work(model, questions, tmp_path)
+    with peer_process(PEER, tmp_path, 1) as ask:
+        check_same("one batch", *maps, all_maps(ask, 16))
+        assert ask("step 2").seconds > 0

@@ -18,7 +18,6 @@ def test_the_bare_products_are_those_of_a_training_step(fields):
     with FlopCounterMode(display=False) as bare:
         bare_step(products, torch.Generator().manual_seed(0))()
     assert step.get_total_flops() == bare.get_total_flops()
-    assert bare.get_total_flops() == sum(product.operations for product in products)
 
 
 def test_shapes_that_are_not_written_down_are_refused():

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 
 import pytest
 from waiting import wait_for
@@ -146,7 +146,7 @@ def test_a_sweep_that_is_killed_before_its_pages_are_written_leaves_no_record(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("carryscope.sweeps.drive.write_pages", killed)
+    monkeypatch.setattr("carryscope.sweeps.running.write_pages", killed)
     with pytest.raises(KeyboardInterrupt):
         sweep(RECIPE, [0, 1], where, workers=1, threads=1)
     assert not (where / "sweep.json").exists()
@@ -191,24 +191,15 @@ def test_a_stop_file_that_was_left_behind_does_not_stop_the_next_call(tmp_path: 
 
 
 @pytest.mark.usefixtures("few_questions")
-def test_a_run_that_an_orphan_holds_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("carryscope.sweeps.running.LOOK_EVERY", 0.05)
+def test_a_run_that_an_orphan_holds_is_waited_for(tmp_path: Path) -> None:
     orphan = only_writer(tmp_path)
     orphan.__enter__()
-    looks: list[float] = []
-
-    def look(seconds: float) -> None:
-        looks.append(seconds)
-        if len(looks) == 2:
-            orphan.__exit__(None, None, None)
-
-    monkeypatch.setattr("carryscope.sweeps.running.time.sleep", look)
+    leaves = Timer(0.2, orphan.__exit__, (None, None, None))
+    leaves.start()
     run = trained(RECIPE, tmp_path, threads=1, progress=until(tmp_path / ".stop"))
-    assert len(looks) == 2
+    leaves.join()
     assert run.training().steps == 20
-    assert stage(tmp_path) == "dissecting"
+    assert stage(tmp_path) == "dissection"
 
 
 def test_the_stage_of_a_run_is_read_from_its_findings(alone: tuple[Path, Sweep]) -> None:

@@ -1,4 +1,4 @@
-"""Small multiples of a sweep: a staircase for each seed, a strip for each number, failures.
+"""Small multiples of a sweep: a staircase and a line of failures for each seed.
 
 In: a `Sweep` with at least one seed. Out: figures.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import altair as alt
 
-from carryscope.core.words import with_interval
+from carryscope.core.words import brief, with_interval
 from carryscope.dissection.attention import role_name
 from carryscope.report.figures.drawing import (
     BLACK,
@@ -23,8 +23,7 @@ from carryscope.report.figures.drawing import (
     series,
 )
 from carryscope.report.figures.figure import AnyChart, Figure
-from carryscope.sweeps.finding import Spread, Sweep, depth_text
-from carryscope.sweeps.properties import LOSSES, NUMBERS
+from carryscope.sweeps.finding import Sweep
 from carryscope.sweeps.seeds import DepthFailure, SeedFinding
 
 ACROSS = 660
@@ -36,15 +35,9 @@ STEP = 14.0
 PANEL_EDGE = 36.0
 """Width of a small panel's labels and margin, in pixels."""
 
-LEAST_SPAN = 0.01
-"""The narrowest axis of shares, so that noise does not look like spread."""
-
 ROLES = [role_name(offset) for offset in range(3)]
 OTHER = "another, or no staircase"
 """The groups of heads, by what they read."""
-
-RARE = frozenset({"wrong answers"})
-"""Shares that are drawn on a logarithmic axis, as losses are."""
 
 
 def staircases(found: Sweep) -> Figure:
@@ -85,7 +78,7 @@ def _staircase(seed: SeedFinding, answers: list[str], columns: list[str]) -> alt
                 "share": reading.share,
                 "reads": name if name in ROLES else OTHER,
                 TIP: f"seed {seed.seed}, {head} at {reading.answer}: column {reading.column} gets "
-                f"{reading.share:.0%} of its attention",
+                f"{brief(reading.share)} of its attention",
             }
         )
     size = alt.Size("share:Q", scale=alt.Scale(domain=[0, 1], range=[6, 80]), legend=None)
@@ -101,55 +94,6 @@ def _staircase(seed: SeedFinding, answers: list[str], columns: list[str]) -> alt
         )
     )
     return drawn
-
-
-def strips(found: Sweep) -> Figure:
-    """Each number over the seeds."""
-    shown = [spread for spread in found.numbers if spread.name in NUMBERS]
-    medians = "; ".join(f"{s.name} {s.median:.4g} ({s.least:.4g} to {s.most:.4g})" for s in shown)
-    return Figure(
-        alt.vconcat(*(_strip(found, spread) for spread in shown), spacing=14),
-        "The numbers of all seeds",
-        f"Strips, one for each number, with a mark for each seed. Medians and ranges: {medians}.",
-        "A mark for each seed. The bar is the 95 % interval of the median over seeds, where there "
-        "are six or more; the line in it is the median.",
-    )
-
-
-def _strip(found: Sweep, spread: Spread) -> AnyChart:
-    values = {seed.seed: NUMBERS[spread.name](seed) for seed in found.results}
-    records: list[Record] = [
-        {
-            "number": spread.name,
-            "seed": seed,
-            "value": value,
-            TIP: f"seed {seed}: {spread.name} {value:.4g}",
-        }
-        for seed, value in values.items()
-        if value is not None
-    ]
-    x = _axis(spread).title(spread.name)
-    low = x.copy()
-    low.shorthand = "low:Q"
-    median = [{"value": spread.median, "low": spread.low, "high": spread.high}]
-    middle, marks = alt.Chart(data(median)), alt.Chart(data(records))
-    bar = middle.mark_bar(height=16, color=BLUE, opacity=0.2, clip=True)
-    drawn: AnyChart = alt.layer(
-        *([bar.encode(x=low, x2="high:Q")] if spread.low is not None else []),
-        middle.mark_tick(color=BLACK, thickness=2, size=26).encode(x=x),
-        marks.mark_point(color=BLACK, size=45, opacity=0.7).encode(x=x, description=SAYS),
-    ).properties(width=ACROSS - 60, height=34)
-    return drawn
-
-
-def _axis(spread: Spread) -> alt.X:
-    """Logarithmic for losses and rare shares; for others linear, with a margin."""
-    if spread.name in LOSSES | RARE:
-        return loss_axis(alt.X, spread.least, spread.most)
-    room = max(LEAST_SPAN, spread.most - spread.least) / 10
-    ends = [max(0.0, spread.least - room), min(1.0, spread.most + room)]
-    axis = alt.Axis(format=".3~%", grid=True, tickCount=6)
-    return alt.X("value:Q", scale=alt.Scale(domain=ends, nice=False), axis=axis)
 
 
 def failures(found: Sweep) -> Figure:
@@ -180,8 +124,7 @@ def _failure(seed: SeedFinding, one: DepthFailure) -> Record:
         "low": one.wrong.low,
         "high": one.wrong.high,
         "value": max(one.wrong.estimate, LEAST_LOSS),
-        TIP: f"seed {seed.seed}, {depth_text(one.depth, one.carrying)}: "
-        f"{with_interval(one.wrong)} wrong",
+        TIP: f"seed {seed.seed}, {one.text}: {with_interval(one.wrong)} wrong",
     }
 
 

@@ -7,7 +7,6 @@ here is about other seeds of the same recipe. What is known of one seed has its 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -16,18 +15,19 @@ import msgspec
 
 from carryscope.core.evidence import Share
 from carryscope.core.machine import machine
-from carryscope.core.words import between
-from carryscope.sweeps.properties import (
+from carryscope.core.words import between, brief, percent
+from carryscope.sweeps.seeds import (
     AGREEMENT,
     AGREES,
     CASCADES_FAIL,
     ERRORS_PREDICTED,
-    NUMBERS,
+    NO_WINNER,
     PROPERTIES,
     STAIRCASE,
     Ask,
+    SeedFinding,
+    numbers,
 )
-from carryscope.sweeps.seeds import SeedFinding
 from carryscope.training.config import RunConfig
 from carryscope.verification.faithfulness import PREDICTS_ANSWERS
 from carryscope.version import __version__
@@ -36,9 +36,6 @@ SWEEP_FILE = Path("sweep.json")
 
 TAIL = 0.025
 """Each tail of a 95 % interval."""
-
-NO_WINNER = "no clear winner"
-"""In place of the algorithm that agrees best, where the runner-up may agree as well."""
 
 
 class SeedFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,17 +72,13 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def measured(cls, name: str, values: Sequence[float]) -> Spread:
         """The spread of at least one value."""
-        ordered = sorted(values)
-        rank = _median_rank(len(ordered))
-        return cls(
-            name=name,
-            of=len(ordered),
-            median=median(ordered),
-            least=ordered[0],
-            most=ordered[-1],
-            low=None if rank is None else ordered[rank],
-            high=None if rank is None else ordered[-1 - rank],
-        )
+        from scipy.stats import binom  # type: ignore[import-untyped]  # slow to import
+
+        ordered, of = sorted(values), len(values)
+        rank = int(binom.ppf(TAIL, of, 0.5)) - 1  # fewer values than this are below the median
+        low, high = (ordered[rank], ordered[-1 - rank]) if rank >= 0 else (None, None)
+        middle, least, most = median(ordered), ordered[0], ordered[-1]
+        return cls(name=name, of=of, median=middle, least=least, most=most, low=low, high=high)
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,9 +118,9 @@ def summarised(
         results=list(results),
         failures=list(failures),
         properties=[_property(name, ask, results, digits) for name, ask in PROPERTIES.items()],
-        numbers=_numbers(results),
-        roles=_groups(results, roles_text),
-        algorithms=_groups(results, best_text),
+        numbers=_spreads(results),
+        roles=_groups(results, lambda seed: seed.roles),
+        algorithms=_groups(results, lambda seed: seed.best_algorithm),
         statement="",
     )
     return msgspec.structs.replace(found, statement=_statement(found))
@@ -140,17 +133,6 @@ def resummarised(found: Sweep) -> Sweep:
     return msgspec.structs.replace(anew, **made)
 
 
-def _median_rank(count: int) -> int | None:
-    """The rank, from 0, of the value that is below the median with 97.5 % confidence."""
-    below, rank = 0.0, -1
-    for k in range(count):
-        below += math.comb(count, k) / 2**count
-        if below > TAIL:
-            break
-        rank = k
-    return rank if rank >= 0 else None
-
-
 def _property(name: str, ask: Ask, results: Sequence[SeedFinding], digits: int) -> Group:
     answers = {seed.seed: ask(seed, digits) for seed in results}
     holding = [seed for seed, answer in answers.items() if answer]
@@ -158,36 +140,12 @@ def _property(name: str, ask: Ask, results: Sequence[SeedFinding], digits: int) 
     return Group(name=name, share=Share.measured(len(holding), applies), seeds=holding)
 
 
-def _numbers(results: Sequence[SeedFinding]) -> list[Spread]:
+def _spreads(results: Sequence[SeedFinding]) -> list[Spread]:
     values: dict[str, list[float]] = {}
     for seed in results:
-        for name, take in NUMBERS.items():
-            values.setdefault(name, []).extend(v for v in [take(seed)] if v is not None)
-        for one in seed.depths:
-            name = f"wrong: {depth_text(one.depth, one.carrying)}"
-            values.setdefault(name, []).append(one.wrong.estimate)
-    return [Spread.measured(name, found) for name, found in values.items() if found]
-
-
-def depth_text(depth: int, carrying: bool) -> str:
-    """A look-ahead in words."""
-    nines = {0: "no nine", 1: "1 nine"}.get(depth, f"{depth} nines")
-    return f"{nines}, {'carrying' if carrying else 'quiet'}"
-
-
-def roles_text(seed: SeedFinding) -> str:
-    """What the heads of a seed read: "own column, one below, two below"."""
-    layers = {head.layer for head in seed.heads}
-    return ", ".join(
-        f"{f'L{head.layer} ' if len(layers) > 1 else ''}{head.role or 'no staircase'}"
-        for head in seed.heads
-    )
-
-
-def best_text(seed: SeedFinding) -> str:
-    """The algorithm that agrees best, if its lead is more than chance."""
-    fit = seed.algorithm
-    return NO_WINNER if fit.clear_lead is False else fit.best or "none"
+        for name, value in numbers(seed).items():
+            values.setdefault(name, []).append(value)
+    return [Spread.measured(name, found) for name, found in values.items()]
 
 
 def _groups(results: Sequence[SeedFinding], name: Callable[[SeedFinding], str]) -> list[Group]:
@@ -206,6 +164,7 @@ def _statement(found: Sweep) -> str:
         return "No seed was finished."
     held = {one.name: one.share for one in found.properties}
     roles, cascades = found.roles[0], held[CASCADES_FAIL]
+    failed = ", ".join(str(one.seed) for one in found.failures)
     sentences = [
         f"A double staircase is present in {_seeds(held[STAIRCASE])}.",
         f"In {_seeds(roles.share)} the heads read: {roles.name}.",
@@ -213,19 +172,17 @@ def _statement(found: Sweep) -> str:
         f"{ERRORS_PREDICTED} in {_seeds(held[ERRORS_PREDICTED])}.",
         _winner(found.algorithms[0]),
         f"Cascades fail in {_seeds(cascades)}." if cascades.of else "",
-        f"Failed seeds: {', '.join(str(one.seed) for one in found.failures)}."
-        if found.failures
-        else "",
+        f"Failed seeds: {failed}." if failed else "",
     ]
     return " ".join(filter(None, sentences))
 
 
 def _agreement(found: Sweep, held: Share) -> str:
     """ "No seed agrees with Algorithm 1 on 99% of its answers (median 98.8%)"."""
-    median = next(one.median for one in found.numbers if one.name == AGREEMENT)
+    middle = next(one.median for one in found.numbers if one.name == AGREEMENT)
     who = f"{held.count} of {held.of} seeds agree" if held.count else "No seed agrees"
-    of = f"on {PREDICTS_ANSWERS:.0%} of {'their' if held.count else 'its'} answers"
-    return f"{who} with Algorithm 1 {of} (median {100 * median:.3g}%)."
+    of = f"on {brief(PREDICTS_ANSWERS)} of {'their' if held.count else 'its'} answers"
+    return f"{who} with Algorithm 1 {of} (median {percent(middle)})."
 
 
 def _winner(largest: Group) -> str:

@@ -1,33 +1,37 @@
-"""Many runs side by side, each brought to its end by a worker of its own.
+"""Many seeds of one recipe, or any jobs, side by side: each a run of its own.
 
-In: jobs by name, and a directory. Out: what each job returned, or why it failed. The driver looks
-every second how far the runs are. If it is stopped it leaves a file in the directory; workers see
-it, keep what they have and end. The same call continues from there.
+In: a recipe, seeds, a directory. Out: `Sweep`, in sweep.json, sweep.md and sweep.html beside the
+runs seed-0, seed-1 ... The driver looks every second how far the runs are. If it is stopped it
+leaves a file in the directory; workers see it, keep what they have and end. A call that was stopped
+or killed is continued by the same call: what a seed has reached is in its run directory, and no
+seed is done twice.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from carryscope.core.errors import CallError, WorkError
+import msgspec
+
+from carryscope.core.errors import CallError
 from carryscope.core.progress import Advance, Progress, Stopped, silent
-from carryscope.core.storage import only_writer, write_bytes
-from carryscope.core.workers import (
-    Outcome,
-    Workers,
-    cluster_workers,
-    local_workers,
-    shared_out,
-)
+from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
+from carryscope.core.workers import Outcome, Workers, cluster_workers, local_workers, shared_out
 from carryscope.model.files import CONFIG_FILE
 from carryscope.run import Run
+from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING
+from carryscope.sweeps.finding import SWEEP_FILE, SeedFailure, Sweep, summarised
+from carryscope.sweeps.page import write_pages
+from carryscope.sweeps.seeds import SeedFinding, seed_finding
 from carryscope.training.checkpoint import METRICS_FILE
-from carryscope.training.config import RunConfig
+from carryscope.training.config import RunConfig, differences
 from carryscope.training.loop import train
+from carryscope.training.presets import changed
 
 T = TypeVar("T")
 
@@ -38,18 +42,82 @@ STOP_FILE = ".stop"
 """While this file is in the directory, workers keep what they have and end."""
 
 LOOK_EVERY = 1.0
-"""Seconds between two looks at the stop file, or at a run that another process holds."""
+"""Seconds between two looks at the stop file."""
 
 ORPHANS = 60.0
 """Seconds to wait for a worker whose driver was killed. Local ones leave within two."""
 
-STAGES = {
-    "training": "training",
-    "dissection": "dissecting",
-    "risk": "measuring risk",
-    "faithfulness": "comparing",
-}
-"""The findings that a run is to have, and what it does until it has them."""
+
+class _Known(msgspec.Struct, frozen=True):
+    """What must not change from call to call, in a sweep of any version."""
+
+    recipe: RunConfig
+
+
+def sweep(
+    recipe: RunConfig,
+    seeds: Sequence[int],
+    directory: Path,
+    *,
+    workers: int | None = None,
+    threads: int | None = None,
+    cluster: str | None = None,
+    progress: Progress = silent,
+) -> Sweep:
+    """Train and study every seed, and compare them.
+
+    The seeds are shared out among local processes (`workers`, by default one for each core, with
+    `threads` each), or among the workers of the dask cluster at the address `cluster`, which must
+    see the same directory. A seed that fails is tried once more and then reported.
+    """
+    _check(recipe, seeds, directory)
+    names = {seed: f"seed-{seed}" for seed in seeds}
+    jobs = {name: partial(study_seed, with_seed(recipe, seed)) for seed, name in names.items()}
+    crew = partial(side_by_side, workers=workers, threads=threads, cluster=cluster)
+    outcome = crew(jobs, directory, unit="seeds", progress=progress)
+    found = summarised(
+        recipe,
+        seeds,
+        [outcome.done[name] for name in names.values() if name in outcome.done],
+        [
+            SeedFailure(seed=seed, tried=outcome.tried[name], reason=outcome.failed[name])
+            for seed, name in names.items()
+            if name in outcome.failed
+        ],
+    )
+    # The record comes last: where there is one, there are its pages.
+    write_pages(found, directory)
+    write_json(directory / SWEEP_FILE, found)
+    return found
+
+
+def study_seed(config: RunConfig, directory: Path, threads: int, progress: Progress) -> SeedFinding:
+    """Bring the run of one seed to its end, and take from its findings what a sweep compares."""
+    return seed_finding(brought_to_end(config, directory, threads=threads, progress=progress))
+
+
+def _check(recipe: RunConfig, seeds: Sequence[int], directory: Path) -> None:
+    """Refuse a wrong call before any work is done."""
+    if recipe.training is None:
+        raise CallError("A sweep needs a recipe to train. Got that of an imported model.")
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise CallError(f"seeds must be at least one, all different. Got {list(seeds)}.")
+    for seed in seeds:
+        with_seed(recipe, seed)
+    path = directory / SWEEP_FILE
+    if path.exists():
+        known = read_json(path, _Known)
+        different = differences(with_seed(recipe, 0), with_seed(known.recipe, 0))
+        if different:
+            raise CallError(
+                f"The sweep at {directory} was started differently: {'; '.join(different)}. "
+                "Ask for the same, or choose another --out."
+            )
+
+
+def with_seed(recipe: RunConfig, seed: int) -> RunConfig:
+    """The recipe with another seed."""
+    return changed(recipe, {"seed": seed})
 
 
 def side_by_side(
@@ -142,7 +210,8 @@ def until(stop: Path) -> Progress:
 
 def trained(config: RunConfig, directory: Path, *, threads: int, progress: Progress) -> Run:
     """A run with its training done, from wherever it stands."""
-    _wait_for_orphans(directory)
+    with only_writer(directory, wait=ORPHANS):
+        """No worker of a driver that was killed is at this run."""
     train(config, directory, threads=threads, progress=progress)
     return Run(directory)
 
@@ -156,28 +225,14 @@ def brought_to_end(config: RunConfig, directory: Path, *, threads: int, progress
     return run
 
 
-def _wait_for_orphans(directory: Path) -> None:
-    """Wait until no worker of a driver that was killed is at this run."""
-    deadline = time.monotonic() + ORPHANS
-    while directory.is_dir():
-        try:
-            with only_writer(directory):
-                return
-        except WorkError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(LOOK_EVERY)
-
-
 def stage(run: Path) -> str:
     """What a run is at, by the findings in its directory."""
     if not (run / CONFIG_FILE).exists():
         return "starting"
-    left = [name for name in STAGES if not (run / "findings" / f"{name}.json").exists()]
-    if not left:
-        return "finishing"
-    if left[0] != "training":
-        return STAGES[left[0]]
-    metrics = run / METRICS_FILE
-    steps = metrics.read_bytes().count(b"\n") if metrics.exists() else 0
-    return f"training, step {steps:,}"
+    stages = (TRAINING, DISSECTION, RISK, FAITHFULNESS)
+    left = [stage.name for stage in stages if not (run / stage.file).exists()]
+    if left[:1] == [TRAINING.name]:
+        metrics = run / METRICS_FILE
+        steps = metrics.read_bytes().count(b"\n") if metrics.exists() else 0
+        return f"training, step {steps:,}"
+    return left[0] if left else "finishing"
