@@ -44,8 +44,9 @@ def study(
         Print the findings as JSON.
     """
     from carryscope.api import study as study_run
-    from carryscope.report.findings import ending, parts_of
+    from carryscope.report.findings import parts_of
     from carryscope.report.page import REPORT_FILE
+    from carryscope.report.sections.verdict import ending
     from carryscope.report.terminal import show
 
     use_machine(threads)
