@@ -19,11 +19,11 @@ from paper.records import DRAW, DrawRecord
 def measure(run: Run, progress: Progress = silent) -> DrawRecord:
     """The record of a finished run: what is there, or measured now and kept with it."""
     known = run.known(DRAW)
-    if known is not None:
+    if known is not None and estimands_of(known.recipe) <= set(known.numbers):
         return known
     # Measured first, then kept: the findings it reads are kept in the same run.
     record = _measured(Draw(run, run.model(), progress))
-    return run.find(DRAW, lambda *_: record)
+    return run.find(DRAW, lambda *_: record, again=True)
 
 
 def _measured(draw: Draw) -> DrawRecord:

@@ -33,37 +33,40 @@ QUICK = (
 
 INTRO = """\
 *Understanding Addition in Transformers* (Quirke and Barez, ICLR 2024) describes one model. \
-Other seeds of the same recipe end with other circuits. So each claim here is a statement about \
-**draws**: in how many trainings of the recipe does it hold?
+Other seeds of its recipe end with other circuits. So each claim here is about **draws**: in how \
+many trainings of the recipe does it hold?
 
 [claims.json](claims.json) has the claims, each with one estimand and one rule. It was committed \
-before any of the fresh seeds was trained. The authors' own draw (their initial weights, their \
-batches, seed 129000) is trained too. It is shown as a diamond and does not count.
+before any of the fresh seeds was trained. The authors' own draw (their initial weights and \
+batches) is shown beside them and does not count. On their machine it was rounded differently.
 
 **Replicated**: it holds in surely more than half of the draws. **Contradicted**: in surely less. \
 **Mixed**: neither. These are one-sided exact tests at 5 %, adjusted for the number of claims \
-(Holm). **Vacuous**: untrained models of the same shape show it too. **Not decidable here**: too \
-few draws so far."""
+(Holm). **Vacuous**: untrained models show it too. **Not decidable here**: too few draws so far."""
+
+STRIPS_NOTE = """\
+In the strips a dot is a draw: green if its heads read three columns, blue if two, black if fewer; \
+a diamond is the authors'. The grey line is the limit. A draw without a value does not satisfy the \
+rule. All losses are teacher-forced."""
 
 ERRATA = """\
-- **Algorithm 1 lacks its top digit.** As printed it writes n digits, so every sum with n + 1 \
-digits comes out wrong. We add the carry out of the highest column.
-- **Table 2 is in token order.** The notebook lists the digits as A5 first, under the names digit \
-0, 1, .. The paper's table names them the other way round.
-- **1.5 or 1.8 million questions.** The text gives both. 5,000 steps of 64 questions are 320,000; \
-times 5 digits they are 1.6 million.
-- **Table 6 against the text.** Without the base-add head the loss is 4.712 in the table and 3.7 \
-in the text; without another head 0.016 and 0.062, and 0.08.
-- **Mean or zero.** Appendix H says that rows were set to zero for Table 4. The notebook sets them \
-to their mean there, and to zero for Table 5.
-- **Tables 4 and 5** show what any one-layer model shows: after the block, a row reaches only its \
-own logits. They are not compared here."""
+- **Algorithm 1 lacks its top digit.** It writes n digits, so every sum with n + 1 comes out \
+wrong. We add the carry out of the highest column.
+- **Table 2 is in token order.** The notebook prints A5 first, as "digit 0". The paper's table \
+counts from the units.
+- **1.5 or 1.8 million questions.** 5,000 steps of 64 questions are 320,000; times 5 digits, 1.6 \
+million.
+- **Table 6 against the text.** Without the base-add head 4.712 and 3.7; without another 0.016 or \
+0.062, and 0.08.
+- **Mean or zero.** Appendix H sets rows to zero for Table 4. The notebook takes their mean there, \
+and zero for Table 5.
+- **Tables 4 and 5** show what any one-layer model shows: after the block a row reaches only its \
+own logits. We do not compare their numbers."""
 
 HOW = """\
-`make reproduce` trains what is missing, prints its plan with minutes first, and continues after a \
-stop. `python -m paper --pages` judges the records again and writes this page. Each draw has one \
-record in [results/draws](results/draws): its numbers, not its weights. All losses are \
-teacher-forced. The paper's open question about the MLP has [its own page](results/mlp-study.md)."""
+`make reproduce` prints its plan with minutes, trains what is missing, and continues after a stop. \
+`python -m paper --pages` judges the records in `results/draws` again and writes this page. The \
+paper's open question about the MLP has [its own page](results/mlp-study.md)."""
 
 
 def write_page(results: Path) -> Path:
@@ -99,9 +102,7 @@ def page_text(records: Sequence[DrawRecord], judged: Sequence[Judged], *, strips
         "## The draws",
         _draws(records),
         "## The claims",
-        "In the strips a dot is a draw: green if its heads read three columns, blue if two, black "
-        "if fewer. The grey line is the limit of the rule. A draw without a value does not satisfy "
-        "it.",
+        STRIPS_NOTE,
         *(_claim(one, strips, quick=quick) for one in judged),
         "## Numbers the paper prints",
         _numbers(records),
@@ -132,11 +133,19 @@ def _summary(judged: Sequence[Judged], *, quick: bool) -> str:
             link(one.claim.title, f"#{one.claim.id}"),
             _verdict(one, quick=quick),
             _held(one),
-            ", ".join("holds" if value.holds else "does not hold" for value in one.authors),
+            _of([value for value in one.fresh if value.columns == 3]),
+            _of([value for value in one.fresh if value.columns < 3]),
+            ", ".join("yes" if value.holds else "no" for value in one.authors),
         ]
         for one in judged
     ]
-    return table(["claim", "verdict", "fresh draws", "authors' draw"], rows)
+    head = ["claim", "verdict", "holds in", "three columns", "fewer", "authors' draw"]
+    return table(head, rows)
+
+
+def _of(values: Sequence[Value]) -> str:
+    """In how many of some draws it holds."""
+    return f"{sum(value.holds for value in values)} of {len(values)}" if values else ""
 
 
 def _verdict(one: Judged, *, quick: bool) -> str:
@@ -155,34 +164,22 @@ def _claim(one: Judged, strips: str, *, quick: bool) -> str:
     """A paragraph and a strip."""
     claim = one.claim
     values = [value.value for value in one.fresh if value.value is not None]
-    said = f"Holds if {claim.rule} {claim.limit:g}: {_held(one)}"
+    said = f"Holds if {claim.rule} {claim.limit:g}."
     if values:
-        said += f", from {_short(min(values))} to {_short(max(values))}"
-    said += f"; authors' draw {_authors(one.authors)}." if one.authors else "."
+        said += f" {_of(one.fresh)}, from {_short(min(values))} to {_short(max(values))}."
+    said += f" Authors' draw {_authors(one.authors)}." if one.authors else ""
     if one.claim.any_one_layer:
         said += f" Untrained models: {one.untrained.count} of {one.untrained.of}."
     heading = f'<a id="{claim.id}"></a>\n### {claim.title}'
     text = f"{_verdict(one, quick=quick)} · “{claim.sentence}” ({claim.where}). {claim.measures}"
-    parts = [heading, f"{text} {said}{_by_circuit(one)}"]
+    parts = [heading, f"{text} {said}"]
     if one.fresh or one.authors:
-        parts.append(f"![{claim.title}: one dot per draw]({strips}/{claim.id}.svg)")
+        parts.append(f"![one dot per draw]({strips}/{claim.id}.svg)")
     return "\n\n".join(parts)
 
 
 def _authors(values: Sequence[Value]) -> str:
     return ", ".join("none" if v.value is None else _short(v.value) for v in values)
-
-
-def _by_circuit(one: Judged) -> str:
-    """Where it depends on the circuit, in which draws it holds."""
-    three = [value.holds for value in one.fresh if value.columns == 3]
-    fewer = [value.holds for value in one.fresh if value.columns < 3]
-    if not three or not fewer or sum(three) / len(three) == sum(fewer) / len(fewer):
-        return ""
-    return (
-        f" Of draws that read three columns it holds in {sum(three)} of {len(three)}, of others in "
-        f"{sum(fewer)} of {len(fewer)}."
-    )
 
 
 def _short(value: float) -> str:

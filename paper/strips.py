@@ -7,12 +7,15 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from carryscope.report.figures.drawing import BLACK, BLUE, GREEN, GREY, Record, data
+from carryscope.report.figures.drawing import BLACK, BLUE, GREEN, Record, data
 from carryscope.report.figures.figure import Figure
 from paper.claims import Claim, Judged, Value
 
 WIDTH, DOT = 560, 9
 """Width of a strip, and the room of a dot, in pixels."""
+
+LIMIT = "#888888"
+"""The colour of the line at the limit of the rule."""
 
 CIRCUITS = {"three columns read": GREEN, "two": BLUE, "one or none": BLACK}
 """What the heads of a draw read."""
@@ -24,14 +27,15 @@ def strip(judged: Judged) -> Figure:
     low, high = _ends(claim, [*judged.fresh, *judged.authors])
     records = _stacked(judged, low, high)
     scale = alt.Scale(domain=[low, high], nice=False)
-    x = alt.X("value:Q", scale=scale, title=claim.estimand.replace("_", " "))
+    axis = alt.Axis(tickCount=8, labelOverlap=True)
+    x = alt.X("value:Q", scale=scale, axis=axis, title=claim.estimand.replace("_", " "))
     height = DOT * (1 + max((record["level"] for record in records), default=0))
     y = alt.Y("level:Q", scale=alt.Scale(domain=[-0.5, height / DOT - 0.5]), axis=None)
     colours = alt.Scale(domain=list(CIRCUITS), range=list(CIRCUITS.values()))
     shapes = alt.Scale(domain=["fresh draw", "authors' draw"], range=["circle", "diamond"])
     legend = alt.Legend(title=None, orient="right")
     dots = alt.Chart(data(records)).mark_point(filled=True, opacity=0.85)
-    limit = alt.Chart(data([{"value": claim.limit}])).mark_rule(color=GREY, strokeWidth=2)
+    limit = alt.Chart(data([{"value": claim.limit}])).mark_rule(color=LIMIT, strokeWidth=2)
     chart = alt.layer(
         limit.encode(x=x),
         dots.encode(
