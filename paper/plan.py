@@ -14,7 +14,7 @@ from pathlib import Path
 from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json
 from carryscope.model.files import CONFIG_FILE, check_version
-from carryscope.model.process import keep_freed_memory, use_threads
+from carryscope.model.process import use_machine
 from carryscope.report.page import REPORT_FILE
 from carryscope.run import Run
 from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING
@@ -56,8 +56,7 @@ def plan(
 ) -> list[Planned]:
     """What is left of a reproduction, with the minutes that it will take."""
     check_recipes(runs, quick=quick)
-    keep_freed_memory()
-    use_threads(threads)
+    use_machine(threads)
     left = {name: left_of(name, runs) for name in names}
     return [
         Planned(name, todo, _seconds(name, todo, runs, quick=quick) / 60)
