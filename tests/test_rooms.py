@@ -24,6 +24,7 @@ ROOMS = [
     "stages",
     "run",
     "api",
+    "repairing",
     "sweeps",
     "cli",
     "__main__",

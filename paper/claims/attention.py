@@ -11,13 +11,8 @@ from itertools import product
 import numpy as np
 
 from carryscope.core.evidence import Share
-from carryscope.dissection.attention import (
-    READS,
-    AttentionFinding,
-    HeadRole,
-    Overlap,
-    column_shares,
-)
+from carryscope.dissection.attention import AttentionFinding, HeadRole, Overlap
+from carryscope.dissection.reading import READS, column_shares
 from carryscope.task.tokens import Format
 from paper.claims.claims import Check, Claim, Number
 from paper.claims.heads import adds, rises

@@ -58,24 +58,10 @@ SHOWN = (
         {run: ["staircase"] for run in ("paper-5-heads-2", FIVE, "paper-5-heads-4")},
     ),
     Shown(
-        "Fig. 22", "The reuse model: positions at which nodes fail.", {REUSE: ["nodes-positions"]}
+        "Fig. 22 to 26",
+        "The reuse model: what each node is for, and the questions that fail without it.",
+        {REUSE: ["nodes", "circuit"]},
     ),
-    Shown(
-        "Fig. 23",
-        "The reuse model: the share of questions that fail without a node.",
-        {REUSE: ["nodes-fails"]},
-    ),
-    Shown(
-        "Fig. 24",
-        "The reuse model: the tokens that each head attends to.",
-        {REUSE: ["nodes-attention"]},
-    ),
-    Shown(
-        "Fig. 25",
-        "The reuse model: the answer digits that each node has a part in.",
-        {REUSE: ["nodes-impact"]},
-    ),
-    Shown("Fig. 26", "The reuse model: the task of each node.", {REUSE: ["nodes-purpose"]}),
     Shown(
         "Not in the paper",
         "Questions that the paper leaves open: how A5 and A4 find their carry, whether the key "

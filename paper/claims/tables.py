@@ -12,7 +12,7 @@ from carryscope.core.words import loss
 from carryscope.report.markdown import as_text, markdown
 from carryscope.report.paper import paper_cell
 from carryscope.report.parts import Note, Section, Table, flat
-from carryscope.report.sections.dissection import attention_section, heads_section, rows_section
+from carryscope.report.sections.dissection import dissection_sections
 from carryscope.report.sections.training import training_section
 from carryscope.report.shelf import Shelf
 from carryscope.training.summary import LAST_STEPS
@@ -22,13 +22,12 @@ TABLES_PAGE = "tables.md"
 TABLES = (
     "final-loss",
     "mix",
-    "row-table",
+    "rows",
     "row-patterns",
-    "head-table",
-    "class-table",
+    "heads",
     "roles",
 )
-"""Tables of a report: Tab. 2, the mix, Tab. 4, 5, 6, 3, and what each head reads."""
+"""Tables of a report: Tab. 2, the mix, Tab. 4, 5, 3 and 6, and what each head reads."""
 
 
 def tables_markdown(shelves: Mapping[str, Shelf], *, note: str = "") -> str:
@@ -79,6 +78,5 @@ def _sections(shelf: Shelf) -> Iterator[Section]:
     """The sections of a report that have these tables."""
     found = [training_section(shelf)]
     if shelf.dissection is not None:
-        makers = (rows_section, heads_section, attention_section)
-        found += [make(shelf.dissection) for make in makers]
+        found += dissection_sections(shelf.dissection)
     yield from (section for section in found if section is not None)

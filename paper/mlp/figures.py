@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
+from carryscope.report.figures.chart import AnyChart
 from carryscope.report.figures.drawing import (
     COLOURS,
     DARK,
@@ -18,7 +19,7 @@ from carryscope.report.figures.drawing import (
     names_down,
     shade,
 )
-from carryscope.report.figures.figure import AnyChart, Figure
+from carryscope.report.figures.figure import Figure
 from paper.mlp.finding import MlpStudy, Subject
 
 CELL, ROW = 34.0, 20.0

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from carryscope.dissection.interventions import Ablate, Cut, Node, Patch
     from carryscope.model.config import ModelConfig
     from carryscope.model.transformer import Transformer
+    from carryscope.repairing import repair
     from carryscope.run import Run
     from carryscope.stages import Stage
     from carryscope.sweeps.running import sweep
@@ -60,6 +61,7 @@ __all__ = [
     "import_model",
     "load",
     "parse_question",
+    "repair",
     "study",
     "sweep",
     "train",
@@ -81,6 +83,7 @@ _MODULE_OF = {
     "Patch": "dissection.interventions",
     "ModelConfig": "model.config",
     "Transformer": "model.transformer",
+    "repair": "repairing",
     "Run": "run",
     "Stage": "stages",
     "sweep": "sweeps.running",

@@ -264,7 +264,7 @@ class Run(RunDirectory):
 
     def attention_figure(self, question: str) -> Figure:
         """Where every head looks, at every row, for one question."""
-        from carryscope.report.figures.maps import one_pattern
+        from carryscope.report.figures.grids import one_pattern
         from carryscope.task.questions import parse_question
 
         layout = self.config.model.layout

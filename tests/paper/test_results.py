@@ -193,7 +193,7 @@ def test_an_exam_of_other_weights_is_not_used(runs, tmp_path):
 def test_figures_of_runs_that_are_there_are_drawn_and_shown(tmp_path):
     page = figures_markdown({"reuse-5": carryscope.load().shelf()}, tmp_path)
     files = re.findall(r"\]\((\S+\.svg)\)", page)
-    assert "reuse-5/figures/nodes-positions.svg" in files
+    assert "reuse-5/figures/nodes.svg" in files
     assert all((tmp_path / file).read_text().startswith("<svg") for file in files)
     assert not any("paper-10" in file for file in files)
 

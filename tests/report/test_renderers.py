@@ -58,7 +58,7 @@ def test_every_finding_fits_a_terminal_of_80_columns(name, verbose):
         ("shelf", "Right in 99.38% of all questions; not safe where two columns or more"),
         ("training", "After 1,640 steps (157,376 questions) the model answers 99.4%"),
         ("dissection", "The algorithm"),
-        ("certificate", "Proved: between 98.93% and 99.590% of all 10,000,000,000 questions"),
+        ("certificate", "So much is proved of 10,000,000,000 questions."),
     ],
 )
 def test_the_claim_comes_first(name, first):
@@ -81,8 +81,8 @@ def test_a_wide_table_is_split_and_each_piece_has_the_first_column():
 
 def test_a_picture_is_shown_by_its_table():
     table = Table("t", "Instead", ["a"], [["b"]])
-    assert "Instead" in printed([Picture("p", {"": lambda: None}, instead=table)])
-    assert printed([Picture("p", {"": lambda: None})]) == ""
+    assert "Instead" in printed([Picture("p", lambda: None, instead=table)])
+    assert printed([Picture("p", lambda: None)]) == ""
 
 
 def test_codes_are_grey_and_wrong_digits_orange():
@@ -105,7 +105,7 @@ def test_a_study_ends_with_the_verdict_an_example_and_the_proof():
     told = " ".join(printed(ending(shipped_shelf())).split())
     assert told.startswith("Right in 99.38% of all questions; not safe where")
     assert "It fails most often on sums like 997+3 KKPPG" in told
-    assert "Proved: between" in told
+    assert told.endswith("So much is proved of 10,000,000,000 questions.")
 
 
 @pytest.mark.parametrize("name", FINDINGS)

@@ -18,7 +18,7 @@ from carryscope.dissection.dissect import dissect
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.task.columns import Columns
-from carryscope.verification import faithfulness, scrubbing, stratified
+from carryscope.verification import faithfulness, scrubbing, sight, stratified
 from carryscope.verification.agreement import answer_digits
 from carryscope.verification.algorithms import ALGORITHM_1, AS_DISSECTED, EXACT, WRONG
 from carryscope.verification.faithfulness import (
@@ -56,6 +56,7 @@ def sample_sizes(floor, shared, pool, bases):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stratified, "FLOOR", floor)
         patch.setattr(stratified, "SHARED", shared)
+        patch.setattr(sight, "SHARED", shared)
         for module in (scrubbing, faithfulness):
             patch.setattr(module, "POOL", pool)
         patch.setattr(scrubbing, "BASES", bases)

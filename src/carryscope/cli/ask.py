@@ -33,7 +33,8 @@ def ask(
 ) -> None:
     """Ask a model a sum and see each digit of its answer.
 
-    Call it as `carryscope ask [RUN] "445+555"`. For each digit of the answer it shows the
+    Call it as `carryscope ask [RUN] "445+555"`. For each wrong digit a sentence says why: where
+    the carry is made and which columns the heads read. For each digit of the answer it shows the
     model's choice and its probability, the truth, the digit's task (BA no carry arrives, UC1 a
     carry arrives, US9 it arrives at a column that sums to 9), how many columns of nines lie
     below, and which tokens each head reads. Several sums are answered in one table; `-` reads

@@ -79,10 +79,9 @@ def figures(
     out
         The directory to write to.
     only
-        Figures to write, with commas: circuit, staircase, rows, edges, heads,
-        nodes-positions, nodes-fails, nodes-impact, nodes-attention, nodes-purpose, keys,
-        carries, learning, framework, digits, digits-linear, learning-linear, phases, depth,
-        table, agreement, certificate. Default: all that the findings allow.
+        Figures to write, with commas: circuit, depth, agreement, certificate, staircase,
+        edges, rows, heads, nodes, keys, table, carries, digits, learning, phases,
+        framework. Default: all that the findings allow.
     format
         svg, png or pdf.
     """

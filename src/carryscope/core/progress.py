@@ -10,7 +10,9 @@ person pressed Ctrl-C or a driver was told to end. A stage that can keep what it
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, runtime_checkable
 
 from carryscope.core.errors import WorkError
@@ -45,3 +47,20 @@ def silent(
 ) -> AbstractContextManager[Advance]:
     """Progress that nobody watches and that never stops the work."""
     return nullcontext(unheard)
+
+
+def stopping_at(end: float, why: str, progress: Progress) -> Progress:
+    """The same progress, but it stops the work at a time of the monotonic clock."""
+
+    @contextmanager
+    def watched(name: str, total: int | float | None = None, unit: str = "") -> Iterator[Advance]:
+        with progress(name, total, unit) as advance:
+
+            def checked(amount: int | float = 1, note: str = "") -> None:
+                advance(amount, note)
+                if time.monotonic() > end:
+                    raise Stopped(why)
+
+            yield checked
+
+    return watched

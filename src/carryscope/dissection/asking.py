@@ -12,13 +12,26 @@ torch is loaded only to take parts of a model away: a plain question is answered
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from carryscope.core.evidence import Finding
+from carryscope.dissection.explaining import Explanation, explain
+from carryscope.dissection.interventions import (
+    HEADS,
+    PATTERN,
+    Intervention,
+    Without,
+    check,
+    layer_and_part,
+    taken_away,
+)
+from carryscope.dissection.reading import digit_shares
+from carryscope.model.config import ModelConfig
 from carryscope.model.plain import PlainModel
 from carryscope.task.columns import Columns, Task
 from carryscope.task.operation import Array
@@ -26,7 +39,6 @@ from carryscope.task.questions import Questions, parse_question
 from carryscope.task.tokens import Format
 
 if TYPE_CHECKING:
-    from carryscope.dissection.interventions import Intervention, Without
     from carryscope.model.transformer import Transformer
 
 CHUNK = 512
@@ -66,6 +78,8 @@ class Digit(msgspec.Struct, frozen=True, kw_only=True):
     carrying: bool | None = None
     """Whether a carry arrives."""
     attention: list[Look]
+    explanation: Explanation | None = None
+    """Why it is wrong; none for a right digit, or a sign."""
 
 
 class Answer(Finding, frozen=True, kw_only=True):
@@ -80,34 +94,48 @@ class Answer(Finding, frozen=True, kw_only=True):
 
 def answers(model: PlainModel, texts: Sequence[str]) -> list[Answer]:
     """A model's answers to sums, computed together."""
-    layout = model.layout
 
     def read(tokens: Array) -> tuple[Array, Array]:
         logits, patterns = model(tokens)
-        rows = slice(layout.first_row, -1)
+        rows = slice(model.layout.first_row, -1)
         return logits[:, rows], patterns[:, :, :, rows]
 
-    return _in_chunks(layout, texts, lambda _: read)
+    return _in_chunks(model.config, texts, lambda _: read, _silenced([], model.config))
 
 
 def answers_without(model: Transformer, texts: Sequence[str], without: Without) -> list[Answer]:
     """The same with parts of the model taken away: `H1`, `MLP`, or interventions."""
-    from carryscope.dissection.interventions import check, taken_away
-
-    changes = taken_away(without, model.config)
+    config = model.config
+    changes = taken_away(without, config)
     for change in changes:
-        check(change, model.config, len(texts))
-    return _in_chunks(model.config.layout, texts, lambda chunk: _changed(model, changes, chunk))
+        check(change, config, len(texts))
+    silent = _silenced(changes, config)
+    return _in_chunks(config, texts, lambda chunk: _changed(model, changes, chunk), silent)
+
+
+def _silenced(
+    changes: Sequence[Intervention], config: ModelConfig
+) -> Bool[Array, "layer head answer 1"]:
+    """Heads whose output is replaced at an answer row: it does not matter what they read there."""
+    rows = config.layout.answer_rows
+    silent = np.zeros((config.layers, config.heads, len(rows), 1), dtype=bool)
+    for change in changes:
+        layer, part = layer_and_part(change, config)
+        if part == HEADS:
+            heads = range(config.heads) if change.heads is None else change.heads
+            places = [row - rows.start for row in change.rows if row in rows]
+            silent[layer][np.ix_(heads, places)] = True
+    return silent
 
 
 def _in_chunks(
-    layout: Format, texts: Sequence[str], reader: Callable[[slice], Read]
+    config: ModelConfig, texts: Sequence[str], reader: Callable[[slice], Read], silent: Array
 ) -> list[Answer]:
-    questions = [parse_question(text, layout.digits) for text in texts]
+    questions = [parse_question(text, config.digits) for text in texts]
     given: list[Answer] = []
     for start in range(0, len(questions), CHUNK):
         chunk = slice(start, start + CHUNK)
-        given += _answered(layout, Questions.joined(questions[chunk]), reader(chunk))
+        given += _answered(config, Questions.joined(questions[chunk]), reader(chunk), silent)
     return given
 
 
@@ -116,7 +144,6 @@ def _changed(model: Transformer, changes: Sequence[Intervention], chunk: slice) 
     import torch
 
     from carryscope.dissection.hooks import hooks_for
-    from carryscope.dissection.interventions import PATTERN
     from carryscope.dissection.samples import Samples
 
     layout, seen = model.config.layout, dict[str, torch.Tensor]()
@@ -137,53 +164,88 @@ def _changed(model: Transformer, changes: Sequence[Intervention], chunk: slice) 
     return read
 
 
-def _answered(layout: Format, questions: Questions, read: Read) -> list[Answer]:
+def _answered(config: ModelConfig, questions: Questions, read: Read, silent: Array) -> list[Answer]:
     """Read and write until the model reads what it wrote.
 
-    Each pass settles at least one more answer token, because no row reads a later one.
+    Each pass settles at least one more answer token, because no row reads a later one. In the
+    first pass the model reads the true digits.
     """
-    tokens = layout.encode(questions)
-    written = layout.answer_part(tokens)
-    truth = written.copy()
-    for _ in layout.answer_names:
+    tokens = config.layout.encode(questions)
+    written = config.layout.answer_part(tokens)
+    truth, passes = written.copy(), list[Array]()
+    for _ in config.layout.answer_names:
         logits, patterns = read(tokens)
-        said = logits.argmax(-1)
-        settled = np.array_equal(said[:, :-1], written[:, :-1])
-        written[:] = said
+        passes.append(logits.argmax(-1))
+        settled = np.array_equal(passes[-1][:, :-1], written[:, :-1])
+        written[:] = passes[-1]
         if settled:
             break
     chances = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)
-    columns = Columns.of(questions)
-    return [
-        Answer(
-            question=text,
-            truth=layout.text(truth[i]),
-            answer=layout.text(said[i]),
-            correct=bool((truth[i] == said[i]).all()),
-            digits=[
-                Digit(
-                    name=name,
-                    truth=layout.symbols[truth[i, place]],
-                    predicted=layout.symbols[said[i, place]],
-                    probability=float(chances[i, place]),
-                    attention=_looks(layout, patterns[i, :, :, place]),
-                    **_needs(columns, i, layout.answer_length - 1 - place),
-                )
-                for place, name in enumerate(layout.answer_names)
-            ],
+    shares = digit_shares(np.where(silent, 0.0, patterns), config.layout)
+    found = _Written(config, questions, truth, passes[0], written, chances, patterns, shares)
+    return [found.answer(i) for i in range(len(questions))]
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """What the model wrote, and what its heads read meanwhile."""
+
+    config: ModelConfig
+    questions: Questions
+    truth: Int[Array, "batch answer"]
+    forced: Int[Array, "batch answer"]
+    """What it writes when it reads the true digits."""
+    said: Int[Array, "batch answer"]
+    chances: Float[Array, "batch answer"]
+    patterns: Float[Array, "batch layer head answer position"]
+    shares: Float[Array, "batch layer head digit column"]
+
+    def answer(self, i: int) -> Answer:
+        """The answer to one question."""
+        layout, columns = self.config.layout, Columns.of(self.questions[i : i + 1])
+        return Answer(
+            question=self.questions[i : i + 1].texts()[0],
+            truth=layout.text(self.truth[i]),
+            answer=layout.text(self.said[i]),
+            correct=bool((self.truth[i] == self.said[i]).all()),
+            digits=[self._digit(i, place, columns) for place in range(layout.answer_length)],
         )
-        for i, text in enumerate(questions.texts())
-    ]
+
+    def _digit(self, i: int, place: int, columns: Columns) -> Digit:
+        layout, digit = self.config.layout, self.config.layout.answer_length - 1 - place
+        needs = _needs(columns, digit)
+        return Digit(
+            name=layout.answer_names[place],
+            truth=layout.symbols[self.truth[i, place]],
+            predicted=layout.symbols[self.said[i, place]],
+            probability=float(self.chances[i, place]),
+            attention=_looks(layout, self.patterns[i, :, :, place]),
+            explanation=self._why(i, place, digit, columns) if needs else None,
+            **needs,
+        )
+
+    def _why(self, i: int, place: int, digit: int, columns: Columns) -> Explanation | None:
+        """Why a digit is wrong, if it is."""
+        if self.said[i, place] == self.truth[i, place]:
+            return None
+        return explain(
+            columns,
+            digit,
+            self.config.layout.symbols[self.said[i, place]],
+            self.shares[i, :, :, digit],
+            self.config,
+            misled=bool(self.forced[i, place] == self.truth[i, place]),
+        )
 
 
-def _needs(columns: Columns, i: int, digit: int) -> dict[str, Any]:
-    """What one answer digit needs; nothing is known of a sign."""
+def _needs(columns: Columns, digit: int) -> dict[str, Any]:
+    """What an answer digit of one question needs; nothing is known of a sign."""
     if digit > columns.digits:
         return {}
     return {
-        "task": Task(int(columns.task[i, digit])).name,
-        "look_ahead": int(columns.look_ahead[i, digit]),
-        "carrying": bool(columns.carry_in[i, digit]),
+        "task": Task(int(columns.task[0, digit])).name,
+        "look_ahead": int(columns.look_ahead[0, digit]),
+        "carrying": bool(columns.carry_in[0, digit]),
     }
 
 

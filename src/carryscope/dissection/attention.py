@@ -21,6 +21,7 @@ from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import NUMBERS, listed
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.interventions import head_name
+from carryscope.dissection.reading import READS, column_shares, digit_shares
 from carryscope.dissection.samples import Samples
 from carryscope.model.config import ModelConfig
 from carryscope.task.operation import Array
@@ -29,9 +30,6 @@ from carryscope.task.tokens import Format
 
 TOP_TOKENS, LEAST_SHARE = 4, 0.01
 """Like the authors, we name the four tokens a head attends to most, from 1 % on."""
-
-READS = 0.5
-"""A head reads a column if the column's two tokens get more than half of its attention."""
 
 STEPS = 2 / 3
 """A head has a staircase if it reads its column in at least this share of the rows."""
@@ -139,13 +137,6 @@ def _answer_patterns(
     return np.concatenate(chunks)
 
 
-def column_shares(patterns: Float[Array, "*batch position"], layout: Format) -> Array:
-    """The attention that each column gets: its token in the first number and in the second."""
-    n = layout.digits
-    both = patterns[..., :n] + patterns[..., n + 1 : 2 * n + 1]
-    return both[..., ::-1]
-
-
 def _readings(patterns: Array, layout: Format) -> list[Reading]:
     shares, mean = column_shares(patterns, layout), patterns.mean(0)
     readings = []
@@ -172,7 +163,7 @@ def _readings(patterns: Array, layout: Format) -> list[Reading]:
 
 
 def _roles(patterns: Array, layout: Format) -> list[HeadRole]:
-    shares = column_shares(patterns, layout).mean(0)[:, :, ::-1][:, :, : layout.digits + 1]
+    shares = digit_shares(patterns, layout).mean(0)
     return [
         _role(layer, head, shares[layer, head]) for layer, head in np.ndindex(*shares.shape[:2])
     ]

@@ -23,6 +23,7 @@ MAKERS = {
     "RiskFinding": "verification.risk_parts",
     "FaithfulnessFinding": "verification.faithfulness_parts",
     "Certificate": "certificate.certificate_parts",
+    "RepairFinding": "repair.repair_parts",
     "Shelf": "verdict.shelf_parts",
 }
 """What makes parts of each record, in `sections`. It is loaded when it is needed: `ask` answers

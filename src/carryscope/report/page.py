@@ -7,6 +7,7 @@ forbids the rest, so that a name or a finding that looks like markup stays text 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from carryscope.core.progress import Progress, silent
 from carryscope.model.transformer import Transformer
 from carryscope.report.explorer.page import ExplorerParts, explorer_parts
 from carryscope.report.findings import parts_of
-from carryscope.report.parts import Folded, More, Part, Picture, Section, flat
+from carryscope.report.parts import Cell, Folded, More, Part, Picture, Section, Table, flat
 from carryscope.report.policy import content_policy
 from carryscope.report.sections.report import report_sections
 from carryscope.report.shelf import Shelf
@@ -29,6 +30,9 @@ REPORT_FILE = "report.html"
 
 STYLES = ("colours", "frame", "parts", "figures", "paper")
 """The page's style sheets, in the order in which they are joined; later ones have the last word."""
+
+SHADES = 10
+"""Shades of a cell, from hardly any to all: as many as the style sheet has."""
 
 _FILES = resources.files(__package__) / "browser"
 
@@ -60,7 +64,7 @@ def page_of(
     **named: object,
 ) -> str:
     """Sections as a page, by a template that extends `layout.html` and uses what is `named`."""
-    figures = sum(len(part.views) for part in flat(sections) if isinstance(part, Picture))
+    figures = sum(isinstance(part, Picture) for part in flat(sections))
     style = "".join(_read(f"{name}.css") for name in STYLES) + css
     scripts = [text for text in (_read("report.js"), script) if text]
     with progress("report", figures, "figures") as advance:
@@ -141,6 +145,7 @@ def _environment(drawn: Callable[[Any], str], *, live: bool) -> jinja2.Environme
     environment.filters |= {
         "svg": lambda figure: Markup(drawn(figure)),
         "code": _with_code,
+        "look": _look,
         "kind": lambda part: type(part).__name__.lower(),
     }
     environment.globals |= {"live": live}
@@ -150,3 +155,15 @@ def _environment(drawn: Callable[[Any], str], *, live: bool) -> jinja2.Environme
 def _with_code(text: str) -> Markup:
     """Text with what stands between backticks as code. It is escaped before that."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _look(cell: str, table: Table, column: int) -> Markup:
+    """The attributes of a cell: what its column holds, how dark it is, and what it says."""
+    held = {"number": table.numeric, "paper": table.paper, "prose": table.prose}
+    classes = [name for name, columns in held.items() if column in columns]
+    if isinstance(cell, Cell):
+        classes += [cell.tone] if cell.tone else []
+        classes += [f"shade-{math.ceil(cell.shade * SHADES)}"] if cell.shade else []
+    tip = getattr(cell, "tip", "")
+    look = Markup(' class="{}"').format(" ".join(classes)) if classes else Markup()
+    return look + (Markup(' data-tip="{}"').format(tip) if tip else "")

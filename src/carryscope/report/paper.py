@@ -72,6 +72,11 @@ def paper_cell(name: str, model: ModelConfig | None) -> str:
     return value.text if value else ""
 
 
+def with_paper(caption: str, text: str) -> str:
+    """A caption, and what the paper has in the place of what it stands under."""
+    return f"{caption} Paper: {text}." if text else caption
+
+
 def paper_share(name: str, model: ModelConfig | None) -> str:
     """The same for a share, in per cent as ours."""
     value = paper_value(name, model)

@@ -13,22 +13,31 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
 
-class Wrong(str):
-    """A cell that shows a wrong answer."""
+class Cell(str):
+    """The text of a cell, and how it looks."""
 
-    tone = "wrong"
+    tone: str
+    """`wrong`, or `faint` for what most readers pass over."""
+    shade: float | None
+    """How dark it is, from 0 to 1."""
+    tip: str
+    """What it says to those who point at it."""
+
+    def __new__(
+        cls, text: str, *, tone: str = "", shade: float | None = None, tip: str = ""
+    ) -> Cell:
+        cell = super().__new__(cls, text)
+        cell.tone, cell.shade, cell.tip = tone, shade, tip
+        return cell
 
 
-class Faint(str):
-    """A cell, or a code, that most readers pass over."""
-
-    tone = "faint"
+Wrong, Faint = partial(Cell, tone="wrong"), partial(Cell, tone="faint")
 
 
 @dataclass(frozen=True)
@@ -48,8 +57,7 @@ class Note:
     title: str = ""
 
 
-@dataclass(frozen=True)
-class Number:
+class KeyNumber(NamedTuple):
     """A large number with its label."""
 
     value: str
@@ -61,7 +69,7 @@ class Number:
 class Numbers:
     """Some of them side by side."""
 
-    numbers: Sequence[Number]
+    numbers: Sequence[KeyNumber]
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,27 @@ class Table:
             frozenset(head.index(column) for column in prose),
         )
 
+    @classmethod
+    def crossed(
+        cls,
+        name: str,
+        title: str,
+        items: Iterable[T],
+        corner: str,
+        *,
+        row: Callable[[T], str],
+        column: Callable[[T], str],
+        cell: Callable[[T], str],
+        caption: str = "",
+    ) -> Table:
+        """A cell for each item, at the row and the column that it names."""
+        cells = {(row(item), column(item)): cell(item) for item in items}
+        rows = dict.fromkeys(place[0] for place in cells)
+        columns = dict.fromkeys(place[1] for place in cells)
+        filled = [[name, *(cells.get((name, one), "") for one in columns)] for name in rows]
+        numeric = frozenset(range(1, 1 + len(columns)))
+        return cls(name, title, [corner, *columns], filled, caption, numeric)
+
     @property
     def csv(self) -> str:
         """The table for a spreadsheet."""
@@ -151,24 +180,20 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure, or several views of one thing to switch between; drawn when it is shown."""
+    """A figure that is no table; drawn when it is shown."""
 
     name: str
     """What its files are called when saved."""
-    views: Mapping[str, Callable[[], Any]]
-    """Functions that draw a `Figure`, by the label of the switch; the first is shown."""
+    draw: Callable[[], Any]
+    """Draws a `Figure`."""
     paper: str = ""
     """What the paper has in its place, and where."""
     instead: Table | None = None
     """What stands for it where there are no pictures."""
 
     @cached_property
-    def figures(self) -> dict[str, Any]:
-        return {label: draw() for label, draw in self.views.items()}
-
-    @property
-    def first(self) -> Any:
-        return next(iter(self.figures.values()))
+    def figure(self) -> Any:
+        return self.draw()
 
 
 @dataclass(frozen=True, eq=False)

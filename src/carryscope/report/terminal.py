@@ -69,7 +69,8 @@ def _facts(facts: Mapping[str, str], console: Console) -> None:
 def _table(table: Table, console: Console) -> None:
     if not table.rows:
         return
-    console.print(_styled(table.title, "bold"))
+    if table.title:
+        console.print(_styled(table.title, "bold"))
     for columns in _pieces(table, console.width):
         grid = Grid(box=SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False)
         heads = {i: _head(table, i) for i in columns}
@@ -82,17 +83,12 @@ def _table(table: Table, console: Console) -> None:
                 no_wrap=i not in table.prose,
             )
         for row in table.rows:
-            grid.add_row(
-                *(_styled(row[i], STYLES.get(getattr(row[i], "tone", ""), "")) for i in columns)
-            )
+            tones = [STYLES.get(getattr(row[i], "tone", ""), "") for i in columns]
+            grid.add_row(*(_styled(row[i], tone) for i, tone in zip(columns, tones, strict=True)))
         console.print(grid)
     if table.caption:
         console.print(_styled(table.caption, STYLES["faint"]))
     console.print()
-
-
-def _tone(cell: str) -> str:
-    return STYLES.get(getattr(cell, "tone", ""), "")
 
 
 def _head(table: Table, column: int) -> list[str]:

@@ -9,6 +9,7 @@ import altair as alt
 
 from carryscope.core.words import brief, with_interval
 from carryscope.dissection.attention import role_name
+from carryscope.report.figures.chart import AnyChart
 from carryscope.report.figures.drawing import (
     BLACK,
     BLUE,
@@ -22,7 +23,7 @@ from carryscope.report.figures.drawing import (
     names_down,
     series,
 )
-from carryscope.report.figures.figure import AnyChart, Figure
+from carryscope.report.figures.figure import Figure
 from carryscope.sweeps.finding import Sweep
 from carryscope.sweeps.seeds import DepthFailure, SeedFinding
 

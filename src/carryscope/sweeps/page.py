@@ -15,8 +15,8 @@ from carryscope.report.markdown import as_text, markdown
 from carryscope.report.page import page_of
 from carryscope.report.parts import (
     Facts,
+    KeyNumber,
     Note,
-    Number,
     Numbers,
     Part,
     Picture,
@@ -87,7 +87,7 @@ def sections(found: Sweep) -> list[Section]:
 
 
 def _picture(name: str, found: Sweep) -> Picture:
-    return Picture(name, {"": partial(getattr(figures, name), found)})
+    return Picture(name, partial(getattr(figures, name), found))
 
 
 def summary_parts(found: Sweep) -> list[Part]:
@@ -95,7 +95,7 @@ def summary_parts(found: Sweep) -> list[Part]:
     parts: list[Part] = [Text(found.statement, lead=True)]
     if found.results:
         numbers = [
-            Number(_value(s.name, s.median), f"{s.name}, median", _ends(s.name, s.least, s.most))
+            KeyNumber(_value(s.name, s.median), f"{s.name}, median", _ends(s.name, s.least, s.most))
             for s in found.numbers[:4]
         ]
         parts = [Numbers(numbers), *parts, _held(found)]

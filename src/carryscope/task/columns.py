@@ -6,6 +6,7 @@ In: `Questions`. Out: `Columns`, whose attributes are arrays over (batch, column
     column         4 3 2 1 0           answer digit     5 4 3 2 1 0
     raw value      0 0 9 9 10          carry-in         0 0 1 1 1 0
     state          K K P P G           look-ahead       0 0 2 1 0 0
+                                       decided in       3 2 0 0 0 -
                                        task class       BA BA UC1 US9 US9 BA
 
 A3 is 1 only because of the carry that column 0 generates and columns 1 and 2 pass on: a
@@ -123,6 +124,16 @@ class Columns:
         for i in range(self.digits):
             depth[:, i + 1] = np.where(passes[:, i], depth[:, i] + 1, 0)
         return depth
+
+    @property
+    def deciding(self) -> Int[Array, "batch digit"]:
+        """The column that decides which carry arrives: the first below that does not propagate.
+
+        If all of them do, it is column 0, which receives no carry to pass on. -1 at the units.
+        """
+        first = np.arange(self.digits + 1) - 1 - self.look_ahead
+        first[:, 1:] = first[:, 1:].clip(min=0)
+        return first
 
     @cached_property
     def task(self) -> Int[Array, "batch digit"]:

@@ -5,10 +5,13 @@ In: a numpy generator and what to draw. Out: `Questions`, or pairs of them.
     uniform            every question equally likely
     enriched           the paper's training data: some batches with extra columns that propagate
     with_states        uniform among questions whose columns have given states
+    with_patterns      the same for patterns such as KPPG*
     carry_pairs        pairs that differ in the carry into one digit
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -16,6 +19,7 @@ from jaxtyping import Bool, Int
 from carryscope.core.errors import CallError
 from carryscope.task.operation import ADD, BASE, Array, Operation, State
 from carryscope.task.questions import Questions, check_digits
+from carryscope.task.strata import ANY_STATE, pattern_states
 
 PAPER_BATCH_SHARE = 0.2
 """The paper enriches one batch in five."""
@@ -80,6 +84,17 @@ def with_states(
         drawn = pairs[generator.integers(0, len(pairs), int(cells.sum()))]
         first[cells], second[cells] = drawn[:, 0], drawn[:, 1]
     return Questions(first, second, operation)
+
+
+def with_patterns(
+    generator: np.random.Generator, count: int, patterns: Sequence[str], operation: Operation = ADD
+) -> Questions:
+    """Questions of some patterns of states, evenly; a column of any state is uniform."""
+    fixed = np.stack([pattern_states(pattern) for pattern in patterns])
+    fixed = fixed[generator.integers(0, len(patterns), count)]
+    free = uniform(generator, count, fixed.shape[1], operation)
+    states = np.where(fixed == ANY_STATE, operation.state[free.first, free.second], fixed)
+    return with_states(generator, states, operation)
 
 
 def carry_pairs(

@@ -21,6 +21,12 @@ from carryscope.core.errors import CallError
 from carryscope.task.operation import ADD, PAIRS, Array, Operation, State
 from carryscope.task.questions import check_digits
 
+ANY = "*"
+"""In a pattern of states: a column of any state."""
+
+ANY_STATE = -1
+"""Its number, where states are numbers."""
+
 _STATE_OF_LETTER = {state.letter: state for state in State}
 
 
@@ -33,6 +39,17 @@ def stratum_states(stratum: str) -> Int[Array, " column"]:
             f"Got '{stratum}'."
         )
     return np.array([_STATE_OF_LETTER[letter] for letter in reversed(stratum)], dtype=np.int8)
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a text has a state, or `*` for any, for each column: `KKPPG`, `*PG**`."""
+    return bool(text) and set(text) <= {ANY, *_STATE_OF_LETTER}
+
+
+def pattern_states(pattern: str) -> Int[Array, " column"]:
+    """The state of each column, units first, and `ANY_STATE` where it is left open."""
+    letters = _STATE_OF_LETTER | {ANY: ANY_STATE}
+    return np.array([letters[letter] for letter in reversed(pattern)], dtype=np.int8)
 
 
 def all_strata(digits: int) -> Iterator[str]:

@@ -21,6 +21,7 @@ import msgspec
 from carryscope.core.errors import CallError
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.task.sampling import PAPER_BATCH_SHARE, PAPER_CELL_SHARE
+from carryscope.task.strata import is_pattern
 from carryscope.version import __version__
 
 CHECKPOINT_SECONDS = 20.0
@@ -136,6 +137,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     paper_tail: float = 0.2
     """With our own rule, the last part of the steps, which goes back to the paper's."""
 
+    patterns: tuple[str, ...] = ()
+    """Patterns of columns such as KPPG* (kill, propagate, propagate, generate, any), highest
+    first: half of each batch is drawn from them, evenly."""
+
     start_weights: str = ""
     """Hash of the weights that the training starts from; empty if all weights are drawn."""
 
@@ -169,6 +174,8 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         for name in ("renew", "freeze"):
             known = set(getattr(self, name)) <= set(MODEL_PARTS)
             self._require(known, name, f"among {', '.join(MODEL_PARTS)}")
+        known = all(map(is_pattern, self.patterns))
+        self._require(known, "patterns", "words of the letters K, P, G and *")
         started = self.start_weights or not self.renew
         self._require(bool(started), "renew", "empty without --start-from RUN")
 
@@ -215,6 +222,9 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """None for an imported model."""
 
     def __post_init__(self) -> None:
+        patterns = self.training.patterns if self.training is not None else ()
+        if any(len(pattern) != self.model.digits for pattern in patterns):
+            raise CallError(f"patterns must have {self.model.digits} letters, one per column.")
         there = {part for part in MODEL_PARTS if part != "mlp" or self.model.d_mlp}
         if self.training is not None and there <= set(self.training.freeze):
             raise CallError("freeze must leave a part of the model to train.")

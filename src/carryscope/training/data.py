@@ -16,7 +16,7 @@ import torch
 from carryscope.task.curated import without_curated
 from carryscope.task.operation import BASE
 from carryscope.task.questions import Questions
-from carryscope.task.sampling import enriched, uniform, with_nines
+from carryscope.task.sampling import enriched, uniform, with_nines, with_patterns
 from carryscope.training.config import LARGEST_SEED, TrainingConfig
 
 START_NINES = (0.3, 1.0)
@@ -49,6 +49,10 @@ def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
             batch_share=recipe.enriched_batches,
             cell_share=recipe.enriched_cells,
         )
+    if recipe.patterns:
+        half = count // 2
+        drawn = with_patterns(generator, half, recipe.patterns)
+        questions = Questions.joined([drawn, questions[half:]])
     return without_curated(generator, questions)
 
 

@@ -29,6 +29,7 @@ from carryscope.verification.agreement import (
 from carryscope.verification.algorithms import AS_DISSECTED, WRONG, Algorithm, shipped
 from carryscope.verification.own_algorithm import own_algorithm
 from carryscope.verification.scrubbing import POOL, Scrubbed, Scrubber
+from carryscope.verification.sight import SightFinding, study_sight
 from carryscope.verification.stratified import Sample
 from carryscope.verification.table import LearnedDigit, learned_table
 from carryscope.version import __version__
@@ -55,6 +56,9 @@ class FaithfulnessFinding(Finding, frozen=True, kw_only=True):
     """Answers that stay when everything an algorithm calls irrelevant is resampled."""
     table: list[LearnedDigit]
     """The learned table of each answer digit."""
+    sight: SightFinding | None = None
+    """Whether digits are wrong where no head reads the column that decides. Null in findings made
+    before this was measured."""
     verdict: str
     """The result in a paragraph."""
 
@@ -78,6 +82,7 @@ def faithful(
         said = answer_digits(model, sample)
         agreement = study_agreement(sample, said, algorithms, model.config.layout)
         table = learned_table(sample, said)
+        sight = study_sight(model, seed=seed)
         advance()
         engine = Engine(model, samples.varied[:1])  # its means, over one question, are not used
         attention = dissection.attention if dissection else None
@@ -95,6 +100,7 @@ def faithful(
         agreement=agreement,
         inside=inside,
         table=table,
+        sight=sight,
         verdict=faithfulness_verdict(agreement, inside, table),
     )
 

@@ -47,10 +47,11 @@ class Sample:
     stratum: Int[Array, " batch"]
 
     @classmethod
-    def draw(cls, generator: np.random.Generator, digits: int) -> Sample:
+    def draw(cls, generator: np.random.Generator, digits: int, shared: int | None = None) -> Sample:
         """Some questions of every stratum, and more of the common ones."""
         strata = partition(digits)
-        counts = FLOOR + np.rint(strata.weights * SHARED).astype(np.int64)
+        more = SHARED if shared is None else shared
+        counts = FLOOR + np.rint(strata.weights * more).astype(np.int64)
         return cls(strata, *strata.draw_each(generator, counts))
 
     def __len__(self) -> int:
@@ -84,20 +85,21 @@ class Sample:
         rate = self.rate(misses)
         return Rate(1 - rate.estimate, 1 - rate.high, 1 - rate.low)
 
-    def share(
-        self, hits: Bool[Array, " batch"], among: Bool[Array, " batch"]
-    ) -> WeightedShare | None:
-        """The probability of a hit among some questions; null if there are none of them.
+    def share(self, hits: Bool[Array, "batch *"], among: Array) -> WeightedShare | None:
+        """The probability of a hit among some questions, or digits; null if there are none.
 
         The interval is Wilson's with Kish's effective sample size: the number of questions of
-        equal weight that would vary as much.
+        equal weight that would vary as much. Digits of one question count as one observation,
+        because they may fail together.
         """
-        weight, hit = self.weight[among], hits[among]
-        if not len(weight):
+        here = among.reshape(len(self), -1)
+        hit = here & hits.reshape(len(self), -1)
+        weight, total = self.weight * here.sum(1), self.weight * hit.sum(1)
+        if not here.any():
             return None
-        share = min(1.0, float(weight[hit].sum() / weight.sum()))
+        share = min(1.0, float(total.sum() / weight.sum()))
         low, high = wilson(share, float(weight.sum() ** 2 / (weight**2).sum()))
-        return WeightedShare(share, min(low, share), max(high, share), len(weight))
+        return WeightedShare(share, min(low, share), max(high, share), int(here.sum()))
 
     def difference(self, first: Bool[Array, " batch"], second: Bool[Array, " batch"]) -> Rate:
         """How much likelier the first is than the second, question by question.

@@ -75,19 +75,19 @@ AS_OPENED = """(
 
 
 @pytest.fixture(scope="session")
-def _kept_open(chromium: Browser, shipped_page: Path) -> Iterator[tuple[OpenExplorer, Visitor]]:
+def _open_explorer(chromium: Browser, shipped_page: Path) -> Iterator[tuple[OpenExplorer, Visitor]]:
     visitor = Visitor(chromium)
     yield opened(visitor(shipped_page)), visitor
     visitor.close()
 
 
 @pytest.fixture
-def shipped(_kept_open) -> Iterator[OpenExplorer]:
+def shipped(_open_explorer) -> Iterator[OpenExplorer]:
     """The explorer of the shipped model as it is when one opens it.
 
     The page is kept open from test to test: to unpack 14 MB takes longer than most tests.
     """
-    explorer, visitor = _kept_open
+    explorer, visitor = _open_explorer
     explorer.page.mouse.move(0, 0)
     explorer.call(AS_OPENED)
     yield explorer

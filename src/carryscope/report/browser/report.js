@@ -1,4 +1,4 @@
-// The report: tips on marks, views of a figure, saving, copying, and where one is.
+// The report: tips on marks, saving, copying, and where one is.
 (() => {
   "use strict";
   const tip = document.getElementById("tip");
@@ -23,21 +23,10 @@
     if (event.key === "Escape") tip.hidden = true;
   });
 
-  /* Views of one figure */
-
-  function choose(button) {
-    const figure = button.closest("figure");
-    const chosen = Number(button.dataset.view);
-    figure.querySelectorAll(".view").forEach((view, i) => (view.hidden = i !== chosen));
-    for (const other of figure.querySelectorAll("[data-view]")) {
-      other.setAttribute("aria-pressed", String(other === button));
-    }
-  }
-
   /* Saving */
 
   function save(button) {
-    const shown = button.closest(".card").querySelector("[data-csv]:not([hidden])");
+    const shown = button.closest(".card").querySelector("[data-csv]");
     const svg = button.dataset.save === "svg";
     const content = svg ? standalone(shown.querySelector("svg")) : shown.dataset.csv;
     const type = svg ? "image/svg+xml" : "text/csv;charset=utf-8";
@@ -73,8 +62,7 @@
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("main button");
     if (!button) return;
-    if ("view" in button.dataset) choose(button);
-    else if ("save" in button.dataset) save(button);
+    if ("save" in button.dataset) save(button);
     else if ("copy" in button.dataset) copy(button);
   });
 

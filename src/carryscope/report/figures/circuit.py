@@ -8,47 +8,38 @@ digit that is written. A head that no question needs stays an empty outline.
 
 from __future__ import annotations
 
-import altair as alt
-
 from carryscope.core.words import brief
 from carryscope.dissection.attention import AttentionFinding, Reading
 from carryscope.dissection.findings import Dissection
-from carryscope.report.figures.drawing import SAYS, TIP, Record, data, needed, pixels
-from carryscope.report.figures.figure import AnyChart, Figure
+from carryscope.report.figures.canvas import BLACK, CHARACTER, GREY, HEADS, PALE, Canvas
+from carryscope.report.figures.figure import Figure
 from carryscope.report.words import head_name, head_roles
 from carryscope.task.questions import parse_question
 
 LEAST_SHOWN = 0.15
 """Tokens that get less of a head's attention than this are left out."""
 
-HEADS = ("#7cc0ea", "#f2bd4c", "#5fc3a2", "#d9a0c2", "#f5ec7a", "#b9b9b9")
-"""One light colour for each head, which the colour-blind tell apart; its number stands on it."""
-
-ROW, HEADING, MARGIN, DIGIT = 30.0, 44.0, 62.0, 40.0
-"""Height of a row; room for the names above, left of the rows and right of them, in pixels."""
+ROW, HEADING, MARGIN, GAP = 30.0, 44.0, 62.0, 8.0
+"""Height of a row; room for the names above and left of the rows; space between two boxes."""
 
 ABOVE, BELOW = 12.0, 30.0
 """Where the two lines of names above the rows stand, in pixels."""
 
-CHARACTER, GAP = 6.3, 8.0
-"""Width of a character and the space between two boxes, in pixels."""
-
 UNUSED, UNKNOWN = "not needed", "?"
-
-BLACK, GREY, PALE = "#000000", "#666666", "#999999"
-"""Inks of texts."""
 
 
 def circuit(dissection: Dissection) -> Figure:
     """The staircase with what every head carries, row by row."""
-    finding: AttentionFinding = needed(dissection, "attention")
-    layers = range(dissection.model.layers)
+    finding, canvas = dissection.attention, Canvas()
+    assert finding is not None
+    for layer in range(dissection.model.layers):
+        _Layer(canvas, dissection, finding, layer).draw()
     title = {"present": f"How this model adds {dissection.model.digits}-digit numbers"}.get(
         finding.staircase,
         f"What the heads read: {'part of a' if finding.staircase == 'partial' else 'no'} staircase",
     )
     return Figure(
-        alt.vconcat(*(_Layer(dissection, finding, layer).drawn() for layer in layers), spacing=24),
+        canvas,
         title,
         f"A diagram, a row for each answer row: the tokens that each head reads, what it carries, "
         f"what the MLP carries, and the digit that is written. {finding.statement} "
@@ -59,61 +50,56 @@ def circuit(dissection: Dissection) -> Figure:
 
 
 class _Layer:
-    """One layer: boxes and texts are placed one after the other, then drawn."""
+    """One layer, below the ones that are drawn already."""
 
-    def __init__(self, dissection: Dissection, finding: AttentionFinding, layer: int) -> None:
-        model = dissection.model
-        self.dissection, self.finding, self.layer, self.model = dissection, finding, layer, model
-        self.names = model.layout.position_names
+    def __init__(
+        self, canvas: Canvas, dissection: Dissection, finding: AttentionFinding, layer: int
+    ) -> None:
+        self.canvas, self.found, self.finding, self.layer = canvas, dissection, finding, layer
+        self.model = dissection.model
+        self.names = self.model.layout.position_names
         self.tokens = self.names[:-1]  # nothing comes after the last, so nothing reads it
-        self.cell = max(14.0, min(20.0, 620 / model.context))
-        rows = enumerate(model.layout.answer_rows)
-        self.rows = {row: HEADING + ROW * (i + 0.5) for i, row in rows}
-        self.boxes: list[Record] = []
-        self.texts: list[Record] = []
+        self.cell = max(14.0, min(20.0, 620 / self.model.context))
+        self.top = canvas.height + (24.0 if layer else 0.0)
+        self.rows = {
+            row: self.top + HEADING + ROW * (i + 0.5)
+            for i, row in enumerate(self.model.layout.answer_rows)
+        }
 
-    def drawn(self) -> AnyChart:
+    def draw(self) -> None:
+        bands = list(self.rows.values())[::2]
+        left = MARGIN + self.cell * len(self.tokens) + 2 * GAP
+        parts = [*range(self.model.heads), *([None] if self.model.d_mlp else [])]
+        carried = {head: self._column(head) for head in parts}
+        widths = {
+            head: max(map(len, [*texts.values(), "wwwwwwww"])) * CHARACTER + 10
+            for head, texts in carried.items()
+        }
+        right = left + sum(width + GAP for width in widths.values())
+        for y in bands:
+            self.canvas.box(0.0, y - ROW / 2, right + 40, ROW, fill="#f6f6f6")
         self._attention()
-        right = MARGIN + self.cell * len(self.tokens) + 2 * GAP
-        for head in range(self.model.heads):
-            right = self._carried(f"H{head}", head, right)
-        if self.model.d_mlp:
-            right = self._carried("MLP", None, right)
-        self._around(right)
-        width, height = right + DIGIT, HEADING + ROW * len(self.rows)
-        spot = {"x": pixels("_x", alt.X), "y": pixels("_y", alt.Y)}
-        place = {**spot, "x2": "_x2:Q", "y2": "_y2:Q"}
-        bands = [
-            {"_x": 0.0, "_x2": width, "_y": y - ROW / 2, "_y2": y + ROW / 2}
-            for y in list(self.rows.values())[::2]
-        ]
-        boxes = alt.Chart(data(self.boxes)).mark_rect(cornerRadius=3, strokeWidth=1)
-        drawn: AnyChart = alt.layer(
-            alt.Chart(data(bands)).mark_rect(fill="#f6f6f6").encode(**place),
-            boxes.encode(
-                fill=alt.Fill("_fill:N", scale=None),
-                fillOpacity=alt.FillOpacity("_opacity:Q", scale=None),
-                stroke=alt.Stroke("_stroke:N", scale=None),
-                description=SAYS,
-                **place,
-            ),
-            *(
-                alt.Chart(data([text for text in self.texts if text["_align"] == align]))
-                .mark_text(align=align, fontSize=10, baseline="middle")
-                .encode(color=alt.Color("_ink:N", scale=None), text="text:N", **spot)
-                for align in ("center", "right", "left")
-            ),
-        ).properties(width=width, height=height, view=alt.ViewConfig(stroke=None))
-        return drawn
+        for head, texts in carried.items():
+            self._carried(head, texts, left, widths[head])
+            left += widths[head] + GAP
+        self._around(right + 16)
 
-    def _box(self, left: float, right: float, row: int, head: int | None, fields: Record) -> None:
-        y, half = self.rows[row], ROW / 2 - 4
-        fill = "#ffffff" if head is None else HEADS[head % len(HEADS)]
-        place = {"_x": left, "_x2": right, "_y": y - half, "_y2": y + half, "_fill": fill}
-        self.boxes.append({**place, "writes": self.names[row + 1], **fields})
+    def _part(self, head: int | None) -> str:
+        return "MLP" if head is None else head_name(self.layer, head, self.model.layers)
 
-    def _text(self, x: float, y: float, text: str, ink: str = BLACK, align: str = "center") -> None:
-        self.texts.append({"_x": x, "_y": y, "text": text, "_ink": ink, "_align": align})
+    def _node(self, row: int, head: int | None) -> str:
+        return f"P{row}.L{self.layer}.{'MLP' if head is None else f'H{head}'}"
+
+    def _column(self, head: int | None) -> dict[int, str]:
+        return {row: self._carries(row, head) for row in self.rows}
+
+    def _carries(self, row: int, head: int | None) -> str:
+        """What a node was found to carry; what is left to say if it was not looked for."""
+        node, nodes, subtasks = self._node(row, head), self.found.nodes, self.found.subtasks
+        if nodes and not any(n.useful for n in nodes.nodes if n.node == node):
+            return UNUSED
+        purpose = subtasks.purpose_of(node) if subtasks else "??"
+        return UNKNOWN if purpose == "??" else purpose.replace(f"{self.names[row + 1]}.", "")
 
     def _attention(self) -> None:
         """The tokens that heads read; where several read one token they share its cell."""
@@ -122,61 +108,72 @@ class _Layer:
             for token, share in reading.tokens.items():
                 if reading.layer == self.layer and share >= LEAST_SHOWN and token in self.tokens:
                     shown.setdefault((reading.row, token), []).append(reading)
-        for (row, token), readers in shown.items():
+        for (_, token), readers in shown.items():
             left, width = MARGIN + self.cell * self.tokens.index(token), self.cell / len(readers)
             for i, reading in enumerate(readers):
                 self._reading(reading, token, left + i * width, width)
-                ink = BLACK if self._carries(row, f"H{reading.head}") != UNUSED else "#888888"
-                self._text(left + (i + 0.5) * width, self.rows[row], str(reading.head), ink)
 
     def _reading(self, reading: Reading, token: str, left: float, width: float) -> None:
-        used = self._carries(reading.row, f"H{reading.head}") != UNUSED
-        share, name = reading.tokens[token], head_name(self.layer, reading.head, self.model.layers)
-        fields = {
-            "part": name,
-            "reads": token,
-            "attention": share,
-            "_opacity": 0.3 + 0.7 * share if used else 0.0,
-            "_stroke": "#444444" if used else "#bbbbbb",
-            TIP: f"{name} at the row of {reading.answer} gives {token} {brief(share)} of its "
-            f"attention{'' if used else '; no question needs it there'}",
-        }
-        self._box(left + 0.5, left + width - 0.5, reading.row, reading.head, fields)
+        used = self._carries(reading.row, reading.head) != UNUSED
+        share, name = reading.tokens[token], self._part(reading.head)
+        needless = "" if used else "; no question needs it there"
+        tip = f"{name} at the row of {reading.answer} gives {token} {brief(share)} of its attention"
+        self._box(
+            left + 0.5,
+            width - 1,
+            reading.row,
+            reading.head,
+            str(reading.head),
+            0.3 + 0.7 * share if used else 0.0,
+            f"{tip}{needless}",
+        )
+        self.canvas.records.append(
+            {"part": name, "writes": reading.answer, "reads": token, "attention": share}
+        )
 
-    def _carries(self, row: int, part: str) -> str:
-        """What a node was found to carry; what is left to say if it was not looked for."""
-        node, found = f"P{row}.L{self.layer}.{part}", self.dissection
-        if found.nodes and not any(n.useful for n in found.nodes.nodes if n.node == node):
-            return UNUSED
-        purpose = found.subtasks.purpose_of(node) if found.subtasks else "??"
-        return UNKNOWN if purpose == "??" else purpose.replace(f"{self.names[row + 1]}.", "")
+    def _box(
+        self,
+        left: float,
+        width: float,
+        row: int,
+        head: int | None,
+        text: str,
+        strength: float,
+        tip: str,
+    ) -> None:
+        """A box with its text; without strength it is an outline."""
+        self.canvas.box(
+            left,
+            self.rows[row] - ROW / 2 + 4,
+            width,
+            ROW - 8,
+            fill="#ffffff" if head is None else HEADS[head % len(HEADS)],
+            stroke="#444444" if strength else PALE,
+            opacity=strength,
+            radius=3.0,
+            tip=tip,
+        )
+        ink = BLACK if strength else "#888888"
+        self.canvas.text(left + width / 2, self.rows[row], text, ink=ink)
 
-    def _carried(self, part: str, head: int | None, left: float) -> float:
-        """The names and boxes of one part, row by row; where the next one begins."""
-        carried = {row: self._carries(row, part) for row in self.rows}
-        right = left + max(map(len, [*carried.values(), "wwwwwwww"])) * CHARACTER + 10
-        name = part if head is None else head_name(self.layer, head, self.model.layers)
+    def _carried(self, head: int | None, texts: dict[int, str], left: float, width: float) -> None:
+        """The names and boxes of one part, row by row."""
         role = "" if head is None else head_roles(self.finding)[self.layer, head]
-        self._text(left, ABOVE, name, align="left")
-        self._text(left, BELOW, role, GREY, align="left")
-        for row, y in self.rows.items():
-            used = carried[row] != UNUSED
-            fields = {
-                "part": part,
-                "carries": carried[row],
-                "_opacity": 1.0 if used else 0.0,
-                "_stroke": "#444444" if used else "#dddddd",
-                TIP: self._tip(f"P{row}.L{self.layer}.{part}", carried[row]),
-            }
-            self._box(left, right, row, head, fields)
-            told = carried[row] if used else "-"
-            self._text((left + right) / 2, y, told, BLACK if used else PALE)
-        return right + GAP
+        self.canvas.text(left, self.top + ABOVE, self._part(head), anchor="start", weight="bold")
+        self.canvas.text(left, self.top + BELOW, role, ink=GREY, anchor="start")
+        for row, text in texts.items():
+            used = text != UNUSED
+            tip = self._tip(self._node(row, head), text)
+            self._box(left, width, row, head, text if used else "-", float(used), tip)
+            writes = self.names[row + 1]
+            self.canvas.records.append(
+                {"part": self._part(head), "writes": writes, "carries": text}
+            )
 
     def _tip(self, node: str, carried: str) -> str:
         words = {UNUSED: "no question needs it", UNKNOWN: "what it carries was not found"}
         told = f"{node}: {words.get(carried, f'carries {carried}')}"
-        nodes = self.dissection.nodes.nodes if self.dissection.nodes else []
+        nodes = self.found.nodes.nodes if self.found.nodes else []
         fails = next((n.fails for n in nodes if n.node == node and n.useful), None)
         return f"{told}; {brief(fails.estimate)} of questions fail without it" if fails else told
 
@@ -184,12 +181,12 @@ class _Layer:
         """Tokens and an example above, rows on the left, digits on the right."""
         for i, (name, symbol) in enumerate(zip(self.tokens, self._example(), strict=True)):
             x = MARGIN + self.cell * (i + 0.5)
-            self._text(x, ABOVE, symbol)
-            self._text(x, BELOW, name, GREY)
-        self._text(right + 16, ABOVE, "writes")
+            self.canvas.text(x, self.top + ABOVE, symbol)
+            self.canvas.text(x, self.top + BELOW, name, ink=GREY)
+        self.canvas.text(right, self.top + ABOVE, "writes")
         for row, y in self.rows.items():
-            self._text(MARGIN - 10, y, f"row {self.names[row]}", align="right")
-            self._text(right + 16, y, self.names[row + 1])
+            self.canvas.text(MARGIN - 10, y, f"row {self.names[row]}", anchor="end")
+            self.canvas.text(right, y, self.names[row + 1])
 
     def _example(self) -> str:
         """The paper's own example, as many of its digits as the model takes."""

@@ -16,7 +16,7 @@ SIGNS = ("+", "=")
 
 
 def answer_parts(given: Answer) -> list[Part]:
-    """The answer, then what the model said for each digit and where its heads looked."""
+    """The answer and why it is wrong, then each digit and where the heads looked."""
     verdict = "right" if given.correct else f"wrong, it is {given.truth}"
     digits = Table.of(
         "answer",
@@ -34,7 +34,8 @@ def answer_parts(given: Answer) -> list[Part]:
         text=["model", "truth", "what arrives from below"],
     )
     claim = f"{given.question} = {given.answer}: {verdict}."
-    return [Text(claim, lead=True), digits, _looks(given)]
+    why = [Text(digit.explanation.sentence) for digit in given.digits if digit.explanation]
+    return [Text(claim, lead=True), *why, digits, _looks(given)]
 
 
 def _said(digit: Digit) -> str:

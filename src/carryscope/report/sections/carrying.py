@@ -1,43 +1,50 @@
 """How a digit is made and a carry followed: the MLP's keys, and the first digits.
 
-In: a dissection. Out: sections on what the paper claims without a test, or leaves open.
+In: a dissection. Out: tables and parts on what the paper claims without a test, or leaves open.
 """
 
 from __future__ import annotations
 
-from carryscope.core.words import with_interval
+from carryscope.core.words import percent, with_interval
 from carryscope.dissection.findings import Dissection
-from carryscope.dissection.first_digits import FirstDigitsFinding
-from carryscope.dissection.keys import MlpFinding
-from carryscope.report.figures import picture
-from carryscope.report.paper import paper_text
-from carryscope.report.parts import Folded, Part, Section, Table, Text
-from carryscope.report.words import PASSES
-from carryscope.verification.faithfulness import FaithfulnessFinding
+from carryscope.dissection.first_digits import CarryEffect
+from carryscope.report.paper import paper_text, with_paper
+from carryscope.report.parts import Cell, Folded, Part, Table
+from carryscope.report.words import PASSES, nines
 
 
-def keys_section(
-    found: Dissection | None, faithfulness: FaithfulnessFinding | None
-) -> Section | None:
-    """The 60 keys: what swaps do, and the learned table."""
-    parts: list[Part] = []
-    if found is not None and found.mlp is not None:
-        paper = paper_text("keys", found.model)
-        parts += [
-            Text(found.mlp.statement, lead=True),
-            picture("keys", found, f"{paper} keys, untested" if paper else ""),
-            _key_table(found.mlp),
-            Folded("What single neurons follow", [_neurons(found.mlp)]),
-        ]
-    parts += [picture("table", faithfulness)] if faithfulness is not None else []
-    return Section("keys", "The MLP's 60 keys", "60 keys", parts) if parts else None
+def keys_parts(found: Dissection) -> list[Part]:
+    """The 60 keys, and what neurons follow."""
+    assert found.mlp is not None
+    follows = list(dict.fromkeys(p for test in found.mlp.digits for p in test.neurons.part))
+    alone = {
+        f"{part} alone": lambda test, part=part: f"{test.neurons.part.get(part, 0):,}"
+        for part in follows
+    }
+    neurons = Table.of(
+        "neurons",
+        "",
+        found.mlp.digits,
+        {
+            "digit": lambda test: test.digit,
+            **alone,
+            "the whole key": lambda test: f"{test.neurons.combined:,}",
+            "neither": lambda test: f"{test.neurons.other:,}",
+            "silent": lambda test: f"{test.neurons.silent:,}",
+        },
+        "A neuron follows what explains more than half of its variance.",
+    )
+    return [key_table(found), Folded("What single neurons follow", [neurons])]
 
 
-def _key_table(finding: MlpFinding) -> Table:
+def key_table(found: Dissection) -> Table:
+    """What happens to a digit when attention output is exchanged between questions."""
+    assert found.mlp is not None
+    paper = paper_text("keys", found.model)
     return Table.of(
-        "key-table",
+        "keys",
         "Does the key decide the digit?",
-        finding.digits,
+        found.mlp.digits,
         {
             "digit": lambda test: test.digit,
             "keys": lambda test: f"{test.keys}",
@@ -50,52 +57,23 @@ def _key_table(finding: MlpFinding) -> Table:
                 with_interval(test.without_mlp["mean"]) if "mean" in test.without_mlp else ""
             ),
         },
-        f"The whole attention output at the digit's row, exchanged between {finding.questions:,} "
-        "questions. Alike pairs are keys with the same answer: an adder that keeps only the "
-        "answer would not tell them apart.",
+        with_paper(
+            "A key is the base sum of a column, the state of the column below and the carry of "
+            "the one below that. The whole attention output at the digit's row is exchanged "
+            f"between {found.mlp.questions:,} questions. Alike pairs are keys with the same "
+            "answer: an adder that keeps only the answer would not tell them apart.",
+            f"{paper} keys, untested" if paper else "",
+        ),
     )
 
 
-def _neurons(finding: MlpFinding) -> Table:
-    parts = list(dict.fromkeys(part for test in finding.digits for part in test.neurons.part))
-    alone = {
-        f"{part} alone": lambda test, part=part: f"{test.neurons.part.get(part, 0):,}"
-        for part in parts
-    }
-    return Table.of(
-        "neurons",
-        "Neurons by what they follow",
-        finding.digits,
-        {
-            "digit": lambda test: test.digit,
-            **alone,
-            "the whole key": lambda test: f"{test.neurons.combined:,}",
-            "neither": lambda test: f"{test.neurons.other:,}",
-            "silent": lambda test: f"{test.neurons.silent:,}",
-        },
-        "A neuron follows what explains more than half of its variance.",
-    )
-
-
-def carries_section(found: Dissection) -> Section | None:
-    """How deep a digit looks for its carry."""
-    finding = found.first_digits
-    if finding is None:
-        return None
-    paper = "it has not worked out A5 and A4" if found.model.digits == 5 else ""
-    parts: list[Part] = [
-        Text(finding.statement, lead=True),
-        picture("carries", found, paper),
-        _rules(finding),
-    ]
-    return Section("carries", "How the first digits find their carry", "First digits", parts)
-
-
-def _rules(finding: FirstDigitsFinding) -> Table:
-    return Table.of(
+def carries_parts(found: Dissection) -> list[Part]:
+    """How deep a digit looks for its carry, and the rule that follows."""
+    assert found.first_digits is not None
+    rules = Table.of(
         "rules",
         "The rule of each digit, on fresh questions",
-        finding.rules,
+        found.first_digits.rules,
         {
             "digit": lambda rule: rule.digit,
             "columns it looks down": lambda rule: f"{rule.reach}",
@@ -108,4 +86,35 @@ def _rules(finding: FirstDigitsFinding) -> Table:
         },
         "Teacher-forced, on fresh questions rich in nines, with 95 % intervals.",
         text=["reads the token before"],
+    )
+    return [carry_table(found), rules]
+
+
+def carry_table(found: Dissection) -> Table:
+    """How often the answer follows a carry, by the nines that it came through."""
+    assert found.first_digits is not None
+
+    def changed(effect: CarryEffect) -> str:
+        kind = f"own 9, {effect.changed} changed" if effect.own_nine else "columns changed"
+        return f"{effect.digit}, {kind}"
+
+    return Table.crossed(
+        "carries",
+        "How deep a digit looks for its carry",
+        [effect for effect in found.first_digits.effects if effect.follows.of],
+        "",
+        row=changed,
+        column=lambda effect: nines(effect.depth),
+        cell=lambda effect: Cell(
+            percent(effect.follows.estimate),
+            shade=effect.follows.estimate,
+            tip=f"{changed(effect)}, {nines(effect.depth)} on the way: "
+            f"{with_interval(effect.follows)} of the answers follow",
+        ),
+        caption=with_paper(
+            "Pairs of questions that differ in one carry: how often the answer becomes the other "
+            "question's digit, by the nines that the carry came through. Own 9: the digit's own "
+            f"column {PASSES}, so the answer token before it shows the carry.",
+            "it has not worked out A5 and A4" if found.model.digits == 5 else "",
+        ),
     )

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import Literal
 
 from carryscope.certificate.certify import UNTIL
 from carryscope.certificate.finding import Certificate, DigitProof, Family
-from carryscope.core.words import counted_share, listed, spent, with_interval
-from carryscope.report.figures import picture
+from carryscope.core.words import counted_share, spent, with_interval
 from carryscope.report.parts import (
     Absent,
+    Cell,
     Commands,
     Facts,
     Faint,
@@ -40,8 +38,9 @@ ENDS = {
     "time": "its time was up",
     "asked to": "it was stopped",
     "still running": "it was still running when this page was written",
+    "decided": "it had decided as much as it was to decide",
 }
-"""Why a search ended before enough was decided."""
+"""Why a search ended."""
 
 WORDS = {
     "Box": "a set of questions: for each column, a set of digit pairs. For all questions of a box "
@@ -55,20 +54,6 @@ WORDS = {
     "Undecided": "neither. This says nothing about the model: the bound was too coarse for the "
     "boxes that were tried, or time was up.",
 }
-
-Kind = Literal["proved-wrong", "undecided"]
-
-KINDS: dict[Kind, tuple[str, str]] = {
-    "proved-wrong": (
-        "The largest proved failures",
-        "Counted are the questions that are proved wrong; others of the same pattern may be right.",
-    ),
-    "undecided": (
-        "The largest undecided families",
-        "Counted are the questions that are undecided; others of the same pattern may be decided.",
-    ),
-}
-"""Families of questions: their title, and what is counted."""
 
 
 def certificate_section(shelf: Shelf) -> Section | None:
@@ -85,12 +70,11 @@ def certificate_parts(
     """The proved bounds, token by token, and the largest families; then how to check them."""
     compared = measured_and_proved(found, risk) if risk is not None else ""
     return [
-        Text(proved(found), lead=True),
+        Text(found.statement, lead=True),
         *([Text(compared)] if compared else []),
-        picture("certificate", found, "nothing proved"),
-        _tokens(found),
-        *_families("proved-wrong", found.wrong_families, found),
-        *_families("undecided", found.undecided_families, found),
+        tokens_table(found),
+        *_families(found, "proved wrong", found.wrong_families),
+        *_families(found, "undecided", found.undecided_families),
         More(
             [
                 *unfinished(found, where),
@@ -106,72 +90,35 @@ def certificate_parts(
     ]
 
 
-def proved(found: Certificate) -> str:
-    """The bounds on the accuracy, in a sentence or two."""
-    right, wrong, of = int(found.proved_right), int(found.proved_wrong), int(found.questions)
-    if right == of:
-        return f"Proved: all {of:,} questions get the right answer."
-    if not int(found.undecided):
-        return f"Proved: exactly {right:,} of all {of:,} questions get the right answer."
-    if not right and not wrong:
-        return f"No whole answer is proved right or wrong yet.{_by_token(found)}"
-    bounds = f"{counted_share(right, of)} and {counted_share(of - wrong, of, at_most=True)}"
-    return (
-        f"Proved: between {bounds} of all {of:,} questions get the right answer. This is no "
-        "estimate: every question is counted, even those that nobody ever asks."
-    )
-
-
-def _by_token(found: Certificate) -> str:
-    shares = {d.digit: int(d.proved_right) for d in found.per_digit if int(d.proved_right)}
-    if not shares:
-        return ""
-    told = [f"{name} in {counted_share(n, int(found.questions))}" for name, n in shares.items()]
-    return f" More is known token by token. Proved right, of all questions: {listed(told)}."
-
-
 def measured_and_proved(found: Certificate, risk: RiskFinding) -> str:
     """Whether the measured rate agrees with the proof; empty if nothing is proved."""
-    wrong, of = int(found.proved_wrong), int(found.questions)
-    most_wrong = of - int(found.proved_right)
-    if not wrong and most_wrong == of:
+    of, wrong = int(found.questions), int(found.proved_wrong)
+    most = of - int(found.proved_right)
+    if not wrong and most == of:
         return ""
-    least, most = float(Fraction(wrong, of)) - ROUNDING, float(Fraction(most_wrong, of)) + ROUNDING
-    rate = risk.teacher_forced
-    measured = f"Measured wrong: {with_interval(rate)}. "
-    low, high = counted_share(wrong, of), counted_share(most_wrong, of, at_most=True)
-    bounds = f"the proved bounds, {low} to {high}" if wrong != most_wrong else f"the proved {low}"
-    if rate.high < least or rate.low > most:
-        return f"{measured}That contradicts {bounds}. {_contradiction(risk)}"
-    if wrong == most_wrong:
-        return f"{measured}That agrees with {bounds}."
-    if least <= rate.low and rate.high <= most:
-        return f"{measured}That lies inside {bounds}."
-    if least <= rate.estimate <= most:
-        return (
-            f"{measured}The estimate lies inside {bounds}; its interval reaches beyond them. The "
-            "proof rules that part of it out."
-        )
-    return f"{measured}The estimate lies outside {bounds}, but its interval reaches into them."
-
-
-def _contradiction(risk: RiskFinding) -> str:
+    rate, bounds = risk.teacher_forced, counted_share(wrong, of)
+    if most != wrong:
+        bounds = f"{bounds} to {counted_share(most, of, at_most=True)}"
+    told = f"Measured wrong: {with_interval(rate)}. Proved wrong: {bounds}."
+    if wrong / of - ROUNDING <= rate.high and rate.low <= most / of + ROUNDING:
+        return f"{told} The two agree."
     if risk.exhaustive:
-        return "Every question was asked, so one of the two is in error: please report it."
+        return (
+            f"{told} The two contradict each other. Every question was asked, so one of them is "
+            "in error: please report it."
+        )
     return (
-        "One interval in twenty misses the true value, so measure once more, with another seed. "
-        "If the contradiction stays, one of the two is in error: please report it."
+        f"{told} The two contradict each other. One interval in twenty misses the true value, so "
+        "measure once more, with another seed. If the contradiction stays, please report it."
     )
 
 
 def unfinished(found: Certificate, where: str) -> list[Absent]:
     """How to continue a search that ended early."""
-    if found.decided >= UNTIL:
+    if found.is_enough(UNTIL):
         return []
-    if found.ended == "decided" and found.until >= UNTIL:
-        return []  # no box is left that could be split
     undecided = counted_share(int(found.undecided), int(found.questions), at_most=True)
-    why = ENDS.get(found.ended, f"it had decided the {found.until:.0%} that it was to decide")
+    why = ENDS.get(found.ended, found.ended)
     return [
         Absent(
             "Proved bounds on its accuracy",
@@ -194,8 +141,10 @@ def _effort(found: Certificate) -> str:
     )
 
 
-def by_token(found: Certificate) -> list[DigitProof]:
-    """The tokens, and the whole answer as one more."""
+def tokens_table(found: Certificate) -> Table:
+    """What is proved of each token, and of the whole answer."""
+    of = int(found.questions)
+    right, wrong, undecided = map(int, (found.proved_right, found.proved_wrong, found.undecided))
     whole = DigitProof(
         digit="whole answer",
         proved_right=found.proved_right,
@@ -203,21 +152,21 @@ def by_token(found: Certificate) -> list[DigitProof]:
         undecided=found.undecided,
         boxes=sum(digit.boxes for digit in found.per_digit),
     )
-    return [*found.per_digit, whole]
 
+    def share(count: str, tone: str = "") -> Cell:
+        told = counted_share(int(count), of, at_most=tone == "faint")
+        tip = f"{int(count):,} of {of:,} questions"
+        return Cell(told, tone=tone if int(count) else "", tip=tip)
 
-def _tokens(found: Certificate) -> Table:
-    of = int(found.questions)
-    right, wrong, undecided = map(int, (found.proved_right, found.proved_wrong, found.undecided))
     return Table.of(
-        "certificate-tokens",
+        "certificate",
         "Proved, token by token",
-        by_token(found),
+        [*found.per_digit, whole],
         {
             "answer token": lambda row: row.digit,
-            "proved right": lambda row: counted_share(int(row.proved_right), of),
-            "proved wrong": lambda row: counted_share(int(row.proved_wrong), of),
-            "undecided": lambda row: counted_share(int(row.undecided), of, at_most=True),
+            "proved right": lambda row: share(row.proved_right),
+            "proved wrong": lambda row: share(row.proved_wrong, "wrong"),
+            "undecided": lambda row: share(row.undecided, "faint"),
             "boxes": lambda row: f"{row.boxes:,}",
         },
         "Shares of all questions; a token is judged after the true tokens before it. Rounded to "
@@ -226,17 +175,16 @@ def _tokens(found: Certificate) -> Table:
     )
 
 
-def _families(kind: Kind, families: Sequence[Family], found: Certificate) -> list[Table]:
-    """The largest families of questions that are decided, or not, alike."""
+def _families(found: Certificate, kind: str, families: Sequence[Family]) -> list[Table]:
+    """The largest families of questions that are proved wrong, or undecided, alike."""
     if not families:
         return []
-    of, (title, meaning) = int(found.questions), KINDS[kind]
-    rest = len(families) - SHOWN_FAMILIES
+    of, rest = int(found.questions), len(families) - SHOWN_FAMILIES
     more = f" {rest:,} more are in findings/certificate.json." if rest > 0 else ""
     return [
         Table.of(
-            kind,
-            title,
+            kind.replace(" ", "-"),
+            f"The largest families of questions that are {kind}",
             families[:SHOWN_FAMILIES],
             {
                 "token": lambda family: family.digit,
@@ -248,7 +196,8 @@ def _families(kind: Kind, families: Sequence[Family], found: Certificate) -> lis
                     int(family.questions), of, at_most=kind == "undecided"
                 ),
             },
-            f"{LETTERS}, * any of these. {meaning}{more}",
+            f"{LETTERS}, * any of these. Only questions that are {kind} are counted; others of "
+            f"the same pattern may not be.{more}",
             text=["pattern", "sums like"],
             prose=["where"],
         )

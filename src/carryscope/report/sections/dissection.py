@@ -1,50 +1,66 @@
 """Inside the model: where heads look, which rows and edges count, what breaks without a part.
 
-In: a dissection. Out: sections, one for each experiment that was made.
+In: a dissection. Out: tables, and a section for each experiment that was made.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from itertools import groupby
 
-from carryscope.core.words import loss, percent, with_interval
-from carryscope.dissection.attention import AttentionFinding
+from carryscope.core.words import brief, loss, percent, with_interval
 from carryscope.dissection.findings import Dissection
-from carryscope.dissection.heads import HeadEffect, HeadsFinding
+from carryscope.dissection.heads import HeadEffect
+from carryscope.dissection.nodes import NodeEffect
 from carryscope.dissection.rows import RowEffect, RowsFinding
-from carryscope.model.config import ModelConfig
 from carryscope.report.figures import picture
-from carryscope.report.paper import paper_cell, paper_text
-from carryscope.report.parts import Folded, Note, Part, Section, Table, Text
-from carryscope.report.words import head_name, head_roles, head_titles
+from carryscope.report.paper import paper_cell, paper_text, with_paper
+from carryscope.report.parts import Cell, Faint, Folded, Note, Part, Section, Table, Text
+from carryscope.report.sections.carrying import carries_parts, keys_parts
+from carryscope.report.words import head_name, head_roles, head_titles, row_names
+from carryscope.task.operation import BASE
 
 PATTERNS_SHOWN = 4
 """Groups of wrong digits shown for each row, as in the paper's table."""
 
+GUESSING = math.log(BASE)
+"""The loss of guessing a digit: as dark as a cell gets."""
 
-def attention_section(found: Dissection) -> Section | None:
-    """Attention by head."""
-    finding, model = found.attention, found.model
-    if finding is None:
-        return None
-    name = "staircase" if model.heads == 3 else f"staircase.{model.heads}-heads"
-    parts: list[Part] = [
-        Text(finding.statement, lead=True),
-        picture("staircase", found, paper_text(name, model)),
-        _roles(finding, model.layers),
+PAPER_CLASSES = {
+    "BA": "class.BA",
+    "UC1": "class.UC1",
+    "simple US9": "class.US9",
+    "cascade US9": "class.US9",
+}
+"""The paper's categories. Its US9 is our two together."""
+
+
+def dissection_sections(found: Dissection) -> list[Section]:
+    """A section for each experiment that was made; what it found comes first."""
+    return [
+        Section(
+            name.replace("_", "-"),
+            title,
+            short,
+            [Text(getattr(found, name).statement, lead=True), *make(found)],
+        )
+        for name, (title, short, make) in SECTIONS.items()
+        if getattr(found, name) is not None
     ]
-    parts += [_overlaps(finding)] if finding.overlaps else []
-    return Section("attention", "Where the heads look", "Attention", parts)
 
 
-def _roles(finding: AttentionFinding, layers: int) -> Table:
+def _attention(found: Dissection) -> list[Part]:
+    model, finding = found.model, found.attention
+    assert finding is not None
+    name = "staircase" if model.heads == 3 else f"staircase.{model.heads}-heads"
     roles = head_roles(finding)
-    return Table.of(
+    reads = Table.of(
         "roles",
         "What each head reads",
         finding.heads,
         {
-            "head": lambda head: head_name(head.layer, head.head, layers),
+            "head": lambda head: head_name(head.layer, head.head, model.layers),
             "reads": lambda head: roles[head.layer, head.head],
             "rows at which it does": lambda head: f"{head.rows} of {head.of}",
             "attention the column gets": lambda head: percent(head.sharpness),
@@ -54,13 +70,9 @@ def _roles(finding: AttentionFinding, layers: int) -> Table:
         f"two thirds of its rows. Means over {finding.questions:,} questions.",
         text=["reads"],
     )
-
-
-def _overlaps(finding: AttentionFinding) -> Folded:
-    title = "Do two heads do the same?"
-    table = Table.of(
+    overlaps = Table.of(
         "overlaps",
-        title,
+        "",
         finding.overlaps,
         {
             "heads": lambda pair: f"layer {pair.layer}: H{pair.heads[0]} and H{pair.heads[1]}",
@@ -69,23 +81,38 @@ def _overlaps(finding: AttentionFinding) -> Folded:
         },
         text=["split one task"],
     )
-    return Folded(title, [table])
+    parts: list[Part] = [picture("staircase", found, paper_text(name, model)), reads]
+    return parts + ([Folded("Do two heads do the same?", [overlaps])] if overlaps.rows else [])
 
 
-def rows_section(found: Dissection) -> Section | None:
-    """The paper's row tables, and the tests that could have failed."""
-    finding = found.rows
-    if finding is None:
-        return None
-    parts: list[Part] = [
-        Text(finding.statement, lead=True),
+def _rows(found: Dissection) -> list[Part]:
+    """The tests that could have failed, and the paper's row tables."""
+    assert found.rows is not None
+    names = found.model.layout.answer_names
+    groups = "wrong answers, grouped by their wrong digits"
+    patterns = Table.of(
+        "row-patterns",
+        "Which digits turn wrong without a row",
+        [effect for effect in _last_block(found.rows, "zero") if effect.important],
+        {
+            "row": lambda effect: f"P{effect.row} {effect.token}",
+            groups: lambda effect: ", ".join(
+                f"{p}: {n}" for p, n in list(effect.patterns.items())[:PATTERNS_SHOWN]
+            ),
+            "paper, commonest group": lambda effect: paper_cell(
+                f"pattern.P{effect.row}", found.model
+            ),
+        },
+        f"One letter for each answer token, {names[0]} to {names[-1]}: N is wrong. Set to zero. "
+        "Paper: Tab. 5, about 160 questions.",
+        text=[groups, "paper, commonest group"],
+    )
+    return [
         picture("edges", found),
-        Note(finding.remark, "The paper's row table could not have come out otherwise"),
-        picture("rows", found, paper_text("rows.used", found.model)),
-        _row_table(found.model, finding),
-        _pattern_table(found.model, finding),
+        Note(found.rows.remark, "The paper's row table could not have come out otherwise"),
+        row_table(found),
+        patterns,
     ]
-    return Section("rows", "Which rows and tokens are used", "Rows and edges", parts)
 
 
 def _last_block(finding: RowsFinding, how: str) -> list[RowEffect]:
@@ -93,143 +120,143 @@ def _last_block(finding: RowsFinding, how: str) -> list[RowEffect]:
     return [effect for effect in finding.rows if effect.layer == last and effect.how == how]
 
 
-def _row_table(model: ModelConfig, finding: RowsFinding) -> Table:
-    zero, mean = _last_block(finding, "zero"), _last_block(finding, "mean")
-    rows = [
-        [
-            f"P{a.row} {a.token}",
-            loss(a.loss),
-            loss(b.loss),
-            "important" if a.important else "not important",
-            paper_cell(f"row.P{a.row}", model),
-        ]
-        for a, b in zip(zero, mean, strict=True)
-    ]
-    return Table(
-        "row-table",
-        "Loss without each row, in numbers",
-        ["row", "set to zero", "set to its mean", "", "paper"],
-        _merged(rows),
-        f"The residual stream after the last block, ablated at one row; {finding.questions:,} "
-        f"questions, loss without ablation {loss(finding.clean_loss)}. Important: it rises by more "
-        f"than {finding.threshold}. Paper: Tab. 4, zero ablation; rows 0 to 10 together.",
-        frozenset({1, 2, 4}),
-        frozenset({4}),
+def row_table(found: Dissection) -> Table:
+    """The paper's Tab. 4; consecutive rows with the same values become one, as there."""
+    finding = found.rows
+    assert finding is not None
+    pairs = zip(_last_block(finding, "zero"), _last_block(finding, "mean"), strict=True)
+    table = Table.of(
+        "rows",
+        "Loss without each row",
+        pairs,
+        {
+            "row": lambda pair: f"P{pair[0].row} {pair[0].token}",
+            "set to zero": lambda pair: loss(pair[0].loss),
+            "set to its mean": lambda pair: loss(pair[1].loss),
+            "": lambda pair: "important" if pair[0].important else "not important",
+            "paper": lambda pair: paper_cell(f"row.P{pair[0].row}", found.model),
+        },
+        with_paper(
+            "The residual stream after the last block, ablated at one row; "
+            f"{finding.questions:,} questions, loss without ablation {loss(finding.clean_loss)}. "
+            f"Important: it rises by more than {finding.threshold}. Paper: Tab. 4, zero ablation.",
+            paper_text("rows.used", found.model),
+        ),
+        text=[""],
     )
-
-
-def _merged(rows: list[list[str]]) -> list[list[str]]:
-    """Consecutive rows with the same values become one, as in the paper."""
-    groups = [list(group) for _, group in groupby(rows, key=lambda row: row[1:])]
-    return [
-        group[0] if len(group) == 1 else [f"{group[0][0]} to {group[-1][0]}", *group[0][1:]]
+    groups = [list(group) for _, group in groupby(table.rows, key=lambda row: row[1:])]
+    merged = [
+        [group[0][0] if len(group) == 1 else f"{group[0][0]} to {group[-1][0]}", *group[0][1:]]
         for group in groups
     ]
+    return replace(table, rows=merged)
 
 
-def _pattern_table(model: ModelConfig, finding: RowsFinding) -> Table:
-    names = model.layout.answer_names
-    groups = "wrong answers, grouped by their wrong digits"
-    return Table.of(
-        "row-patterns",
-        "Which digits turn wrong without a row",
-        [effect for effect in _last_block(finding, "zero") if effect.important],
-        {
-            "row": lambda effect: f"P{effect.row} {effect.token}",
-            groups: lambda effect: ", ".join(
-                f"{p}: {n}" for p, n in list(effect.patterns.items())[:PATTERNS_SHOWN]
-            ),
-            "paper, commonest group": lambda effect: paper_cell(f"pattern.P{effect.row}", model),
-        },
-        f"One letter for each answer token, {names[0]} to {names[-1]}: N is wrong. Set to zero. "
-        "Paper: Tab. 5, about 160 questions.",
-        text=[groups, "paper, commonest group"],
-    )
-
-
-def heads_section(found: Dissection) -> Section | None:
-    """The loss without each head, by question class."""
-    finding, model = found.heads, found.model
-    if finding is None or found.attention is None:
-        return None
+def _heads(found: Dissection) -> list[Part]:
     papers = {
-        "With all heads": paper_text("head.none.text", model),
-        "without the base-add head": paper_text("head.base-add", model),
-        "the same in its text": paper_text("head.base-add.text", model),
-        "without one of the others": paper_text("head.others", model),
+        "With all heads": paper_text("head.none.text", found.model),
+        "without the base-add head": paper_text("head.base-add", found.model),
+        "the same in its text": paper_text("head.base-add.text", found.model),
+        "without one of the others": paper_text("head.others", found.model),
     }
     told = [f"{what} {text}" for what, text in papers.items() if text]
-    parts: list[Part] = [
-        Text(finding.statement, lead=True),
-        picture("heads", found),
-        *([Note(f"{'; '.join(told)}.", "The paper's loss on BA questions")] if told else []),
-        _head_table(finding, head_titles(found.attention, model.layers)),
-        _class_table(model, finding),
-    ]
-    return Section("heads", "What each head is needed for", "Heads", parts)
+    notes = [Note(f"{'; '.join(told)}.", "The paper's loss on BA questions")] if told else []
+    return [head_table(found), *notes]
 
 
-def _head_table(finding: HeadsFinding, titles: dict[tuple[int, int], str]) -> Table:
-    by_head: dict[str, dict[str, HeadEffect]] = {}
-    for effect in finding.effects:
-        if effect.how in (None, "mean"):
-            whole = effect.layer is None or effect.head is None
-            name = "whole model" if whole else titles[effect.layer or 0, effect.head or 0]
-            by_head.setdefault(name, {})[effect.question_class] = effect
-    kinds = list(dict.fromkeys(effect.question_class for effect in finding.effects))
-    rows = [
-        [name, *(_loss_and_right(effects[kind]) for kind in kinds)]
-        for name, effects in by_head.items()
-    ]
-    return Table(
-        "head-table",
-        "Loss, and whole answers right, without each head",
-        ["without", *kinds],
-        rows,
-        f"Each head set to its mean at all rows; {finding.questions:,} questions, teacher-forced. "
-        "The figure has the intervals.",
-        frozenset(range(1, len(kinds) + 1)),
+def head_table(found: Dissection) -> Table:
+    """The loss without each head, by question class, and the paper's with all of them."""
+    finding, model = found.heads, found.model
+    assert finding is not None
+    titles = head_titles(found.attention, model.layers) if found.attention else {}
+
+    def name(effect: HeadEffect) -> str:
+        if effect.layer is None or effect.head is None:
+            return "nothing"
+        place = (effect.layer, effect.head)
+        return titles.get(place) or head_name(*place, model.layers)
+
+    table = Table.crossed(
+        "heads",
+        "Loss without each head, by question class",
+        [effect for effect in finding.effects if effect.how in (None, "mean")],
+        "without",
+        row=name,
+        column=lambda effect: effect.question_class,
+        cell=_head_cell,
+        caption=f"The loss, and whole answers right. Each head set to its mean at all rows; "
+        f"{finding.questions:,} questions, teacher-forced. Paper: Tab. 3, final training loss; "
+        "its US9 is simple and cascade US9 together.",
     )
+    papers = [paper_cell(PAPER_CLASSES.get(kind, ""), model) for kind in table.head[1:]]
+    ours = [*table.rows, ["nothing (paper)", *papers]] if any(papers) else table.rows
+    return replace(table, rows=ours)
 
 
-def _loss_and_right(effect: HeadEffect) -> str:
+def _head_cell(effect: HeadEffect) -> Cell:
     right = percent(effect.correct.estimate) if effect.correct.count else "none"
-    return f"{effect.loss.estimate:.4f}, {right}"
-
-
-def _class_table(model: ModelConfig, finding: HeadsFinding) -> Table:
-    """The loss of the whole model by question class, next to the paper's categories."""
-    names = {"BA": "class.BA", "UC1": "class.UC1"}
-    return Table.of(
-        "class-table",
-        "Loss by question class, all heads in place",
-        [effect for effect in finding.effects if effect.how is None],
-        {
-            "class": lambda effect: effect.question_class,
-            "loss": lambda effect: loss(effect.loss),
-            "whole answers right": lambda effect: with_interval(effect.correct),
-            "paper": lambda effect: paper_cell(
-                names.get(effect.question_class, "class.US9"), model
-            ),
-        },
-        "Teacher-forced. Paper: Tab. 3, final training loss; its US9 is our simple and cascade "
-        "US9 together.",
+    return Cell(
+        f"{effect.loss.estimate:.4f}, {right}",
+        shade=min(1.0, effect.loss.estimate / GUESSING),
+        tip=f"loss {loss(effect.loss)}; {with_interval(effect.correct)} right",
     )
 
 
-def nodes_section(found: Dissection) -> Section | None:
-    """The paper's node maps."""
-    if found.nodes is None:
-        return None
-    maps = {"nodes-positions": 22, "nodes-fails": 23}
-    maps |= {"nodes-attention": 24} if found.attention else {}
-    maps |= {"nodes-impact": 25}
-    maps |= {"nodes-purpose": 26} if found.subtasks else {}
-    where = paper_text("rows.used.reuse", found.model)
-    parts: list[Part] = [
-        Text(found.nodes.statement, lead=True),
-        *([Note(f"The paper's useful positions: {where}.")] if where else []),
-        *(picture(name, found, f"its Fig. {n}, of the signed model") for name, n in maps.items()),
-        *([Text(found.subtasks.statement)] if found.subtasks else []),
-    ]
-    return Section("nodes", "What each node is for", "Node maps", parts)
+def _nodes(found: Dissection) -> list[Part]:
+    told = [Text(found.subtasks.statement)] if found.subtasks else []
+    return [*told, node_table(found)]
+
+
+def node_table(found: Dissection) -> Table:
+    """A line for each answer row: what each part carries there, and what fails without it."""
+    assert found.nodes is not None
+    layout = found.model.layout
+    names = dict(zip(layout.answer_rows, row_names(layout), strict=True))
+    shown = {*names, *(node.row for node in found.nodes.nodes if node.useful)}
+    nodes = [node for node in found.nodes.nodes if node.row in shown]
+
+    def part(node: NodeEffect) -> str:
+        layer = f"L{node.layer} " if found.model.layers > 1 else ""
+        return f"{layer}{'MLP' if node.head is None else f'H{node.head}'}"
+
+    return Table.crossed(
+        "nodes",
+        "What each node carries, and how many questions fail without it",
+        sorted(nodes, key=lambda n: (n.row, n.layer, n.head is None, n.head or 0)),
+        "row",
+        row=lambda node: names.get(node.row, layout.position_names[node.row]),
+        column=part,
+        cell=lambda node: _node_cell(found, node),
+        caption=with_paper(
+            "A row reads the token before the arrow and predicts the one after. state(4): whether "
+            "column 4 makes a carry, passes one on or neither. BA(3): the base sum of column 3. "
+            "??: useful, but nothing was found.",
+            paper_text("rows.used.reuse", found.model),
+        ),
+    )
+
+
+def _node_cell(found: Dissection, node: NodeEffect) -> str:
+    if not node.useful:
+        return Faint("unused", tip=f"{node.node}: no question needs it")
+    purpose = found.subtasks.purpose_of(node.node) if found.subtasks else ""
+    if node.layer == found.model.layers - 1:  # its only digit stands at the start of the line
+        purpose = purpose.replace(f"{found.model.layout.position_names[node.row + 1]}.", "")
+    share, digits = node.fails.estimate, ", ".join(node.digits)
+    return Cell(
+        f"{purpose} {brief(share)}".strip(),
+        shade=share,
+        tip=f"{node.node}: {node.fails.count:,} of {node.fails.of:,} questions fail without it; "
+        f"digits that turn wrong: {digits}",
+    )
+
+
+SECTIONS = {
+    "attention": ("Where the heads look", "Attention", _attention),
+    "rows": ("Which rows and tokens are used", "Rows and edges", _rows),
+    "heads": ("What each head is needed for", "Heads", _heads),
+    "nodes": ("What each node is for", "Nodes", _nodes),
+    "mlp": ("The MLP's 60 keys", "60 keys", keys_parts),
+    "first_digits": ("How the first digits find their carry", "First digits", carries_parts),
+}
+"""The experiments of a dissection: title, name in the contents, and how parts are made of it."""

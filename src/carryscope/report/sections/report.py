@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from carryscope.report.parts import Explorer, Section
 from carryscope.report.sections.certificate import certificate_section
-from carryscope.report.sections.how import dissection_sections, how_section
+from carryscope.report.sections.dissection import dissection_sections
+from carryscope.report.sections.how import how_section
 from carryscope.report.sections.method import method_section
 from carryscope.report.sections.training import training_section
 from carryscope.report.sections.verdict import verdict_section
@@ -24,7 +25,7 @@ def report_sections(shelf: Shelf, explorer: str = "") -> list[Section]:
         failures_section(shelf),
         algorithms_section(shelf),
         certificate_section(shelf),
-        *dissection_sections(shelf.dissection, shelf.faithfulness),
+        *(dissection_sections(shelf.dissection) if shelf.dissection is not None else []),
         training_section(shelf),
         method_section(shelf),
     ]

@@ -5,14 +5,18 @@ In: the summary and the story of a training. Out: parts, and the section.
 
 from __future__ import annotations
 
-from carryscope.core.words import loss, percent, with_interval
+from dataclasses import replace
+
+from carryscope.core.words import listed, loss, percent, with_interval
 from carryscope.dissection.story import TrainingStory
 from carryscope.model.config import ModelConfig
 from carryscope.report.figures import picture
-from carryscope.report.paper import paper_cell, paper_share, paper_text
-from carryscope.report.parts import Folded, More, Note, Part, Picture, Section, Table, Text
+from carryscope.report.paper import paper_cell, paper_share, paper_text, with_paper
+from carryscope.report.parts import Cell, Folded, More, Note, Part, Section, Table, Text
 from carryscope.report.shelf import Shelf
 from carryscope.task.columns import Columns, Task
+from carryscope.task.framework import Discovery, framework
+from carryscope.task.operation import BASE
 from carryscope.training.config import RunConfig
 from carryscope.training.data import held_out_questions
 from carryscope.training.summary import LAST_STEPS, TrainingSummary
@@ -26,8 +30,7 @@ def training_section(shelf: Shelf) -> Section | None:
         parts += [*evidence, _mix(shelf.config.model)]
     if not parts:
         return None
-    graph = picture("framework", shelf.config, "its Fig. 5")
-    parts.append(Folded("What any adder must learn: the paper's framework", [graph]))
+    parts.append(Folded("What any adder must learn", [framework_table(shelf.config)]))
     return Section("training", "How it learnt", "Training", parts)
 
 
@@ -44,20 +47,67 @@ def summary_parts(summary: TrainingSummary, model: ModelConfig | None = None) ->
 
 
 def _story_parts(story: TrainingStory, config: RunConfig) -> list[Part]:
-    model = config.model
+    model, phases = config.model, phase_table(story)
     return [
         Text(" ".join(story.statements), lead=True),
-        _curves("digits", story, paper_text("order.first", model)),
-        _curves("learning", story, paper_text("lag", model)),
-        picture("phases", story, paper_text("phases", model)),
+        picture("digits", story, paper_text("order.first", model)),
+        picture("learning", story, paper_text("lag", model)),
+        replace(phases, caption=with_paper(phases.caption, paper_text("phases", model))),
         _recipe_note(config),
         Folded("Learning order, step by step", [_order(story)]),
     ]
 
 
-def _curves(name: str, story: TrainingStory, paper: str) -> Picture:
-    views = {"logarithmic": name, "linear": f"{name}-linear"}
-    return picture(name, story, paper, views=views)
+def phase_table(story: TrainingStory) -> Table:
+    """The paper's three phases of each digit, and the step at which each task was learnt."""
+
+    def step(at: int | None) -> str:
+        return "never" if at is None else f"{at:,}"
+
+    learnt = {(pair.digit, pair.task): step(pair.learnt_at) for pair in story.pairs}
+    tasks = {
+        f"{task} learnt": lambda digit, task=task: learnt.get((digit.digit, task), "")
+        for task in dict.fromkeys(pair.task for pair in story.pairs)
+    }
+    return Table.of(
+        "phases",
+        "Three phases, and when each task was learnt",
+        story.digits,
+        {
+            "digit": lambda digit: digit.digit,
+            "memorisation until": lambda digit: step(digit.discovery_from),
+            "discovery until": lambda digit: step(digit.clean_up_from),
+            "learnt": lambda digit: step(digit.learnt_at),
+            **tasks,
+        },
+        "Steps. Discovery is the fall of the loss from 90 % to 10 % of its early level; clean-up "
+        f"comes after it. Learnt: from here on the loss stays below {story.learnt_loss:.2f}.",
+    )
+
+
+def framework_table(config: RunConfig) -> Table:
+    """The paper's framework: what each task unlocks, and what must be learnt before it."""
+    digits = config.model.digits
+    hardest = f"{BASE**digits - 1}+1"
+
+    def cell(found: Discovery) -> Cell:
+        needs = listed([need.name for need in found.needs]) if found.needs else "nothing"
+        chained = found.learnt.task is not Task.BA and found.learnt.depth == found.learnt.digit - 1
+        share = f"{float(found.share * 100):.6g}%"
+        return Cell(share, shade=0.25 * chained, tip=f"{found.learnt.name}, after {needs}: {share}")
+
+    return Table.crossed(
+        "framework",
+        f"What must be learnt before what: {digits}-digit addition",
+        sorted(framework(digits), key=lambda found: -found.learnt.digit),
+        "task",
+        row=lambda found: found.learnt.name.partition(" ")[2],
+        column=lambda found: f"A{found.learnt.digit}",
+        cell=cell,
+        caption="The share of uniform questions on which the digit becomes right by this task. "
+        "UC1 is learnt after BA. US9 is learnt after one depth less, in the same digit and in the "
+        f"digit below. Shaded: the chain of {hardest}. Paper: Fig. 5.",
+    )
 
 
 def _recipe_note(config: RunConfig) -> Note:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from carryscope.certificate.finding import Certificate
 from carryscope.core.words import between, counted, counted_share, listed, percent
-from carryscope.report.parts import Number, Numbers, Part, Section, Text
-from carryscope.report.sections.certificate import proved
+from carryscope.report.parts import KeyNumber, Numbers, Part, Section, Text
 from carryscope.report.shelf import Shelf
 from carryscope.report.words import TASK, above
 from carryscope.task.operation import State
@@ -34,7 +33,7 @@ def ending(shelf: Shelf) -> list[Part]:
             )
         )
     if shelf.certificate is not None:
-        parts.append(Text(proved(shelf.certificate)))
+        parts.append(Text(shelf.certificate.statement))
     return parts
 
 
@@ -107,44 +106,44 @@ def _numbers(shelf: Shelf) -> list[Numbers]:
     return [Numbers([*_right(shelf), *proved, *_work(shelf)])]
 
 
-def _right(shelf: Shelf) -> list[Number]:
+def _right(shelf: Shelf) -> list[KeyNumber]:
     if shelf.risk is not None:
         return _measured(shelf.risk)
     if shelf.training is not None:
         right = shelf.training.uniform_correct
         detail = f"{between(right)}, {right.of:,} questions asked"
         value = percent(right.estimate) if right.count else "none"
-        return [Number(value, "of uniform questions right", detail)]
+        return [KeyNumber(value, "of uniform questions right", detail)]
     return []
 
 
-def _measured(risk: RiskFinding) -> list[Number]:
+def _measured(risk: RiskFinding) -> list[KeyNumber]:
     wrong, asked = risk.teacher_forced, f"{risk.evaluated:,} questions asked"
     known = "every question was asked" if risk.exhaustive else asked
     if wrong.low != wrong.high:
         known = f"{percent(1 - wrong.high)} to {percent(1 - wrong.low)}, {known}"
-    share = Number(percent(1 - wrong.estimate), "of all answers right", known)
+    share = KeyNumber(percent(1 - wrong.estimate), "of all answers right", known)
     if not wrong.estimate:
         return [share]
     worst = max(risk.cases, key=lambda case: case.wrong.estimate)
     detail = f"worst: {above(worst)}, wrong in {percent(worst.wrong.estimate)}"
-    return [share, Number(f"1 in {round(1 / wrong.estimate):,}", "answers wrong", detail)]
+    return [share, KeyNumber(f"1 in {round(1 / wrong.estimate):,}", "answers wrong", detail)]
 
 
-def _proved(found: Certificate) -> list[Number]:
+def _proved(found: Certificate) -> list[KeyNumber]:
     """Proved bounds, or how far the proof is as long as no whole answer is decided."""
     of, undecided = int(found.questions), int(found.undecided)
     if undecided == of:
         best = max(found.per_digit, key=lambda digit: int(digit.proved_right))
         share = counted_share(int(best.proved_right), of)
         furthest = f"furthest: {best.digit}, right in {share}"
-        return [Number("none yet", "of all answers proved", furthest)]
+        return [KeyNumber("none yet", "of all answers proved", furthest)]
     right, wrong = int(found.proved_right), int(found.proved_wrong)
     still = "every question is decided" if not undecided else "of all answers, at most"
     return [
-        Number(counted_share(right, of), "proved right", _least(right, of)),
-        Number(counted_share(wrong, of), "proved wrong", _least(wrong, of)),
-        Number(counted_share(undecided, of, at_most=True), "undecided", still),
+        KeyNumber(counted_share(right, of), "proved right", _least(right, of)),
+        KeyNumber(counted_share(wrong, of), "proved wrong", _least(wrong, of)),
+        KeyNumber(counted_share(undecided, of, at_most=True), "undecided", still),
     ]
 
 
@@ -152,14 +151,14 @@ def _least(part: int, of: int) -> str:
     return "of all answers" if part == of else "of all answers, at least"
 
 
-def _work(shelf: Shelf) -> list[Number]:
+def _work(shelf: Shelf) -> list[KeyNumber]:
     model = shelf.config.model
     shape = f"{counted(model.layers, 'layer')}, {counted(model.heads, 'head')}"
-    numbers = [Number(f"{model.digits}", "digits a number", f"{shape}, {model.format} format")]
+    numbers = [KeyNumber(f"{model.digits}", "digits a number", f"{shape}, {model.format} format")]
     if shelf.training is not None:
         loss = shelf.training.held_out_loss
         detail = f"{loss.low:.4f} to {loss.high:.4f}, {loss.of:,} enriched questions"
-        numbers.append(Number(f"{loss.estimate:.4f}", "held-out loss", detail))
+        numbers.append(KeyNumber(f"{loss.estimate:.4f}", "held-out loss", detail))
     return numbers
 
 

@@ -5,11 +5,13 @@ In: the findings of `risk` and `faithful`. Out: parts, and their sections.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from carryscope.core.words import percent, with_interval
 from carryscope.model.config import ModelConfig
-from carryscope.report.figures import picture
-from carryscope.report.paper import paper_text
+from carryscope.report.paper import paper_text, with_paper
 from carryscope.report.parts import (
+    Cell,
     Facts,
     Faint,
     Folded,
@@ -19,15 +21,14 @@ from carryscope.report.parts import (
     Section,
     Table,
     Text,
-    Wrong,
 )
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import LETTERS, TASK, carry, control_name, nines
+from carryscope.report.words import LETTERS, TASK, above, carry, control_name, nines
 from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.faithfulness import FaithfulnessFinding
 from carryscope.verification.risk import RiskFinding
-from carryscope.verification.risk_verdict import UNSAFE
 from carryscope.verification.stratified import WeightedShare
+from carryscope.verification.table import TableEntry
 
 
 def failures_section(shelf: Shelf) -> Section | None:
@@ -40,42 +41,40 @@ def failures_section(shelf: Shelf) -> Section | None:
 
 def risk_parts(risk: RiskFinding, model: ModelConfig | None = None) -> list[Part]:
     """The verdict, where digits are wrong, the likeliest failures."""
-    rest: list[Part] = []
+    rest: list[Part] = [_digits(risk)]
     rest += [_naive(risk)] if not risk.exhaustive and risk.teacher_forced.estimate else []
     rest += [_around(risk)] if risk.search.unpredicted else []
-    return [
-        Text(risk.verdict, lead=True),
-        picture("depth", risk, paper_text("us9", model), instead=_cases(risk)),
-        More([_digits(risk)]),
-        *([_likeliest(risk)] if risk.failures else []),
-        More(rest),
-    ]
+    cases = cases_table(risk)
+    cases = replace(cases, caption=with_paper(cases.caption, paper_text("us9", model)))
+    likeliest = [_likeliest(risk)] if risk.failures else []
+    return [Text(risk.verdict, lead=True), cases, *likeliest, More(rest)]
 
 
-def _cases(risk: RiskFinding) -> Table:
+def cases_table(risk: RiskFinding) -> Table:
     """The paper's central finding: wrong digits by how many nines lie below them."""
-    digits = list(dict.fromkeys(case.digit for case in risk.cases))
-    rows = []
-    for (depth, carrying), cases in by_look_ahead(risk.cases).items():
-        wrong = {case.digit: _wrong(case) for case in cases}
-        name = f"{nines(depth)}, {carry(carrying)}"
-        rows.append([name, *(wrong.get(digit, "") for digit in digits)])
-    return Table(
-        "case-table",
+    return Table.crossed(
+        "depth",
         "How often a digit is wrong, by the nines directly below it",
-        ["below", *digits],
-        rows,
-        "Teacher-forced. A carry: one comes through the nines. '<': none failed.",
-        frozenset(range(1, len(digits) + 1)),
+        [case for cases in by_look_ahead(risk.cases).values() for case in cases],
+        "below",
+        row=lambda case: f"{nines(case.depth)}, {carry(case.carrying)}",
+        column=lambda case: case.digit,
+        cell=_case,
+        caption="Of questions of the kind, teacher-forced. A carry: one comes through the nines. "
+        "'<': none failed.",
     )
 
 
-def _wrong(case: CaseRisk) -> str:
+def _case(case: CaseRisk) -> Cell:
     rate = case.wrong
-    if rate.estimate == 0 and rate.high:
-        return Faint(f"<{percent(rate.high)}")
-    told = percent(rate.estimate)
-    return Wrong(told) if rate.low >= UNSAFE else told
+    unseen = rate.estimate == 0 and rate.high > 0
+    return Cell(
+        f"<{percent(rate.high)}" if unseen else percent(rate.estimate),
+        tone="faint" if unseen else "wrong",
+        shade=rate.estimate,
+        tip=f"{above(case)}: {with_interval(rate)} wrong, {case.asked:,} asked; "
+        f"{percent(case.probability)} of all questions",
+    )
 
 
 def _digits(risk: RiskFinding) -> Table:
@@ -156,16 +155,17 @@ def faithfulness_parts(finding: FaithfulnessFinding) -> list[Part]:
     about = {algorithm.name: algorithm.about for algorithm in finding.agreement.algorithms}
     return [
         Text(f"{opening}." if rest else opening, lead=True),
-        More([*([Text(rest)] if rest else []), picture("agreement", finding, "not measured")]),
-        _agreement(finding),
+        More([Text(rest)] if rest else []),
+        agreement_table(finding),
         Folded("What each algorithm does", [Facts(about)]),
-        More([_inside(finding), *_parting(finding)]),
+        More([_inside(finding), *_parting(finding), Folded("By key", [learned_table(finding)])]),
     ]
 
 
-def _agreement(finding: FaithfulnessFinding) -> Table:
+def agreement_table(finding: FaithfulnessFinding) -> Table:
+    """Every stated algorithm against the model: its answers, and its errors."""
     return Table.of(
-        "agreement-table",
+        "agreement",
         "Agreement with stated algorithms",
         finding.agreement.algorithms,
         {
@@ -224,3 +224,29 @@ def _parting(finding: FaithfulnessFinding) -> list[Folded]:
         )
         found += [Folded(title, [table])] if table.rows else []
     return found
+
+
+def learned_table(finding: FaithfulnessFinding) -> Table:
+    """The digit that the model gives for each of its keys, and how surely."""
+    return Table.crossed(
+        "table",
+        "The learned table: the digit for each key",
+        [(digit.digit, entry) for digit in finding.table for entry in digit.entries],
+        "key",
+        row=lambda key: f"{key[0]}, {key[1].state or '-'}{' +' if key[1].carry else ''}",
+        column=lambda key: "-" if key[1].base_add is None else str(key[1].base_add),
+        cell=lambda key: _entry(key[1]),
+        caption="Columns: the base sum of the digit's own column. Rows: the digit, the state one "
+        f"column below ({LETTERS.partition(': ')[2]}), and + where the column two below makes a "
+        f"{TASK.carry}. Shade: how often the model gives another digit. * not Algorithm 1's digit.",
+    )
+
+
+def _entry(entry: TableEntry) -> Cell:
+    other = "" if entry.next_token is None else f", else most often {entry.next_token}"
+    return Cell(
+        f"{entry.token}{'*' if entry.differs else ''}",
+        shade=1 - entry.purity.estimate,
+        tip=f"{entry.token} in {percent(entry.purity.estimate)}{other}; Algorithm 1 has "
+        f"{entry.algorithm_1}",
+    )

@@ -2,11 +2,12 @@
 
 import csv
 import io
+import re
 
 import altair as alt
 import pytest
 
-from carryscope.report.figures.drawing import SAYS, TIP, data
+from carryscope.report.figures.drawing import SAYS, TIP, data, shade
 from carryscope.report.figures.figure import Figure
 from carryscope.report.parts import as_csv
 
@@ -59,3 +60,17 @@ def test_a_spreadsheet_is_given_no_formula(text):
 @pytest.mark.parametrize("text", ["= → A5", "+", "-0.5", "445+555"])
 def test_our_own_names_and_numbers_are_left_alone(text):
     assert as_csv([{"a": text}]) == f"a\n{text}\n"
+
+
+def test_charts_on_one_page_share_no_ids():
+    charts = [
+        alt.Chart(data([{"x": x, "share": 0.5}])).mark_point().encode(x="x:Q", color=shade("s"))
+        for x in (1, 2)
+    ]
+    pages = [Figure(chart, "", "").svg() for chart in charts]
+    first, second = (set(re.findall(r' id="([^"]+)"', svg)) for svg in pages)
+    assert first
+    assert second
+    assert not first & second
+    for svg in pages:
+        assert set(re.findall(r"url\(#([^)]+)\)", svg)) <= set(re.findall(r' id="([^"]+)"', svg))

@@ -1,0 +1,232 @@
+"""Repair a model that fails: say what is missing, mend it in a copy, and prove the result.
+
+In: a run and a new directory. Out: the repaired run there, and a `RepairFinding`.
+
+    out/rounds/0    a copy of the run: how often it fails, and which columns its heads read
+    out/rounds/1    its weights with the missing heads added, trained on cascades
+    out/rounds/2    if questions still fail: trained again, on the patterns that fail
+    out             the last round
+
+Every round is a run like any other. So a repair that was stopped continues, and the run that
+it starts from never changes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import msgspec
+
+from carryscope.certificate.finding import Certificate
+from carryscope.core.errors import CallError, WorkError
+from carryscope.core.progress import Progress, silent, stopping_at
+from carryscope.core.storage import only_writer, write_json
+from carryscope.dissection.attention import AttentionFinding
+from carryscope.model.files import check_free
+from carryscope.run import Run
+from carryscope.stages import CERTIFICATE, Stage
+from carryscope.task.strata import is_pattern
+from carryscope.training.config import TrainingConfig
+from carryscope.training.loop import train
+from carryscope.training.presets import started_config
+from carryscope.verification.before_after import (
+    RepairFinding,
+    Round,
+    blind_digits,
+    repair_statement,
+)
+from carryscope.verification.cases import CaseRisk, by_look_ahead
+from carryscope.version import __version__
+
+ROUNDS = Path("rounds")
+"""Where the rounds are, in the directory of a repair."""
+
+MOST_ROUNDS = 4
+"""A model that still fails after so many trainings is beyond this repair."""
+
+MOST_PATTERNS = 40
+"""Failing patterns that a round trains on: those that cost most."""
+
+MINUTES = 30.0
+"""Time for a repair, if nothing else is said."""
+
+RATE_TIMES_WIDTH = 0.255
+"""The learning rate, times d_model: 5e-4 at the paper's width of 510, as in our own recipe, and
+more in narrower models."""
+
+RECIPE = TrainingConfig(
+    seed=0,
+    steps=2500,
+    batch=128,
+    learning_rate=5e-4,
+    embedding_rate=0.16,
+    weight_decay=0.01,
+    warmup=50,
+    schedule="linear",
+    clip=1.0,
+    attention_std=0.01,
+    nines=1.0,
+    paper_tail=0.0,
+)
+"""How a round trains: every question draws its share of nines between none and all."""
+
+
+REPAIR = Stage("repair", "the repair", RepairFinding, ("repair",))
+
+
+def repair(
+    source: Run,
+    directory: Path | str,
+    *,
+    minutes: float = MINUTES,
+    threads: int | None = None,
+    progress: Progress = silent,
+) -> RepairFinding:
+    """Repair a run in a new directory, or continue a repair that was stopped.
+
+    It ends when no tested question fails and the certificate has decided what it can, or when the
+    time is up.
+    """
+    directory, began = Path(directory), time.monotonic()
+    _check(source, directory, minutes)
+    end = began + 60 * minutes
+    watched = stopping_at(end, "The time for the repair is up.", progress)
+    runs = [_copied(source, directory / ROUNDS / "0")]
+    while _fails(runs[-1], watched) and len(runs) <= MOST_ROUNDS:
+        if time.monotonic() > end:
+            break
+        runs.append(_trained(runs, directory / ROUNDS / str(len(runs)), threads, watched))
+    proof = _proved(runs[-1], (end - time.monotonic()) / 60, threads, progress)
+    finding = _finding(source, runs, proof, time.monotonic() - began)
+    _publish(runs[-1], directory, finding)
+    return finding
+
+
+def _check(source: Run, directory: Path, minutes: float) -> None:
+    if not minutes > 0:
+        raise CallError(f"minutes must be above 0. Got {minutes}.")
+    layers = source.config.model.layers
+    if layers != 1:
+        raise CallError(
+            "A repair is for models of 1 layer: in deeper ones a column that no head reads "
+            f"directly can arrive by another way. Got {layers} layers."
+        )
+    if directory.resolve() == source.directory.resolve():
+        raise CallError("A repair works on a copy. Choose another --out.")
+    source.model()
+
+
+def _copied(source: Run, place: Path) -> Run:
+    """A copy of the run with its findings, made once."""
+    if place.exists():
+        copy = Run(place)
+        if copy.weights_sha256 != source.weights_sha256:
+            raise CallError(
+                f"{place.parent.parent} holds the repair of another model. Choose another --out."
+            )
+        return copy
+    place.parent.parent.mkdir(parents=True, exist_ok=True)
+    check_free(place.parent.parent)
+    fresh = place.with_name(".copying")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        ignored = shutil.ignore_patterns(".*", "checkpoint", "report.html", str(ROUNDS))
+        shutil.copytree(source.directory, fresh, ignore=ignored)
+        fresh.rename(place)
+    except OSError as error:
+        raise WorkError(f"Cannot copy the run to {place}: {error.strerror}.") from error
+    return Run(place)
+
+
+def _fails(run: Run, progress: Progress) -> bool:
+    """Whether a question is known to fail: by the risk, or by a certificate that is there."""
+    known = run.read(CERTIFICATE).found
+    proved = known is not None and int(known.proved_wrong) > 0
+    return proved or run.risk(progress=progress).teacher_forced.estimate > 0
+
+
+def _trained(runs: list[Run], place: Path, threads: int | None, progress: Progress) -> Run:
+    """The next round: the last one's weights, the heads it lacks, the questions it fails."""
+    before = runs[-1]
+    model = before.config.model
+    blind = blind_digits(_attention(before, progress), model.layout)
+    changes = {name: getattr(RECIPE, name) for name in RECIPE.__struct_fields__}
+    changes |= {
+        "heads": max(model.heads, model.digits) if blind else model.heads,
+        "learning_rate": RATE_TIMES_WIDTH / model.d_model,
+        "seed": len(runs),
+        "patterns": failing_patterns(before) if len(runs) > 1 else (),
+        "start_weights": before.weights_sha256,
+    }
+    config = started_config(before.directory, changes, "fast-5")
+    train(config, place, start_from=before.directory, threads=threads, progress=progress)
+    return Run(place)
+
+
+def failing_patterns(run: Run) -> tuple[str, ...]:
+    """The patterns of columns that fail, measured and proved, the costliest first."""
+    proof = run.read(CERTIFICATE).found
+    proved = [family.states for family in proof.wrong_families] if proof is not None else []
+    measured = [stratum.name for stratum in run.risk().strata if stratum.failed.count]
+    patterns = [name for name in dict.fromkeys(measured + proved) if is_pattern(name)]
+    return tuple(patterns[:MOST_PATTERNS])
+
+
+def _attention(run: Run, progress: Progress) -> AttentionFinding:
+    found = run.dissection("attention", progress=progress).attention
+    assert found is not None
+    return found
+
+
+def _proved(
+    run: Run, minutes: float, threads: int | None, progress: Progress
+) -> Certificate | None:
+    """All that the rest of the time proves; what was proved before if none is left."""
+    if minutes <= 0:
+        return run.read(CERTIFICATE).found
+    return run.certificate(until=1.0, minutes=minutes, workers=threads, progress=progress)
+
+
+def _finding(
+    source: Run, runs: list[Run], proof: Certificate | None, seconds: float
+) -> RepairFinding:
+    rounds = [_round(run) for run in runs]
+    finding = RepairFinding(
+        package_version=__version__,
+        weights_sha256=runs[-1].weights_sha256,
+        source=source.name,
+        rounds=rounds,
+        questions=runs[-1].risk().questions,
+        proved_right=proof.proved_right if proof else "0",
+        proved_wrong=proof.proved_wrong if proof else "0",
+        seconds=round(seconds, 1),
+        statement="",
+    )
+    return msgspec.structs.replace(finding, statement=repair_statement(finding))
+
+
+def _round(run: Run) -> Round:
+    config, risk = run.config, run.risk()
+    started = config.training is not None and run.directory.name != "0"
+    return Round(
+        heads=config.model.heads,
+        steps=config.training.steps if config.training and started else 0,
+        patterns=list(config.training.patterns) if config.training and started else [],
+        blind=blind_digits(_attention(run, silent), config.model.layout),
+        wrong=risk.teacher_forced,
+        evaluated=risk.evaluated,
+        depths=[CaseRisk.pooled(cases) for cases in by_look_ahead(risk.cases).values()],
+    )
+
+
+def _publish(last: Run, directory: Path, finding: RepairFinding) -> None:
+    """The last round becomes the run in the directory itself."""
+    with only_writer(directory):
+        for path in sorted(last.directory.rglob("*")):
+            place = directory / path.relative_to(last.directory)
+            if path.is_file() and not path.name.startswith("."):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, place)
+        write_json(directory / REPAIR.file, finding)

@@ -1,0 +1,122 @@
+"""Are digits wrong where no head reads the column that decides their carry?
+
+In: a model. Out: `SightFinding`. Digits are judged teacher-forced, question by question; A0, which
+receives no carry, is left out. Shares are over uniform questions.
+
+A model that is *blind* to the deciding column can still be right: it assumes one of the two
+carries, and half of the time that is the one. So the finding also says how often blind digits are
+wrong with a carry and without. If the model knows nothing of the carry, the two shares add up to 1.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from jaxtyping import Bool
+
+from carryscope.core.words import with_interval
+from carryscope.dissection.engine import Engine
+from carryscope.dissection.reading import READS, decision_read, digit_shares
+from carryscope.dissection.samples import Samples
+from carryscope.model.transformer import Transformer
+from carryscope.task.algorithms import exact_sum
+from carryscope.task.operation import Array
+from carryscope.verification.stratified import Sample, WeightedShare
+
+SHARED = 4_000
+"""Questions by probability, beyond those of every stratum: rare strata hold what is blind."""
+
+
+class SightCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer digit at one look-ahead depth."""
+
+    digit: str
+    depth: int
+    read: WeightedShare
+    """How often a head reads the deciding column."""
+    wrong: WeightedShare
+    """How often the digit is wrong."""
+
+
+class SightFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """Wrong digits and what the heads read. A share of no digits is null."""
+
+    questions: int
+    threshold: float
+    """A head reads a column that gets more than this share of its attention."""
+    blind: WeightedShare
+    """Digits whose deciding column no head reads."""
+    wrong_if_blind: WeightedShare | None
+    wrong_if_read: WeightedShare | None
+    blind_if_wrong: WeightedShare | None
+    """Of all wrong digits, those that are blind: the share of errors that the heads explain."""
+    wrong_if_blind_carrying: WeightedShare | None
+    wrong_if_blind_quiet: WeightedShare | None
+    cells: list[SightCell]
+    statement: str
+
+
+def study_sight(model: Transformer, *, seed: int = 0) -> SightFinding:
+    """Compare what the heads read with what the model gets wrong."""
+    samples = Samples(model.config.digits, seed)
+    sample = Sample.draw(samples.generator("sight"), model.config.digits, SHARED)
+    read, wrong = _read_and_wrong(Engine(model, samples.varied[:1]), sample)
+    carried = np.ones_like(read)
+    carried[:, 0] = False
+    blind, carrying = carried & ~read, sample.columns.carry_in
+    overall = sample.share(blind, carried)
+    assert overall is not None
+    found = SightFinding(
+        questions=len(sample),
+        threshold=READS,
+        blind=overall,
+        wrong_if_blind=sample.share(wrong, blind),
+        wrong_if_read=sample.share(wrong, carried & read),
+        blind_if_wrong=sample.share(blind, carried & wrong),
+        wrong_if_blind_carrying=sample.share(wrong, blind & carrying),
+        wrong_if_blind_quiet=sample.share(wrong, blind & ~carrying),
+        cells=_cells(sample, read, wrong),
+        statement="",
+    )
+    return msgspec.structs.replace(found, statement=_statement(found))
+
+
+def _read_and_wrong(
+    engine: Engine, sample: Sample
+) -> tuple[Bool[Array, "batch digit"], Bool[Array, "batch digit"]]:
+    """Where the deciding column is read, and which digits are wrong, units first."""
+    digits = engine.layout.digits
+    shares, said = [], []
+    for state in engine.captures(sample.questions):
+        shares.append(digit_shares(state.patterns().numpy(), engine.layout))
+        said.append(state.logits.argmax(-1).numpy()[:, ::-1][:, : digits + 1])
+    wrong = np.concatenate(said) != exact_sum(sample.questions)
+    return decision_read(sample.columns, np.concatenate(shares)), wrong
+
+
+def _cells(
+    sample: Sample, read: Bool[Array, "batch digit"], wrong: Bool[Array, "batch digit"]
+) -> list[SightCell]:
+    """Every digit and depth, highest digit first."""
+    cells = []
+    for digit in reversed(range(1, read.shape[1])):
+        for depth in range(digit + 1):
+            here = sample.columns.look_ahead[:, digit] == depth
+            shares = (sample.share(hits[:, digit], here) for hits in (read, wrong))
+            seen, failed = shares
+            if seen is not None and failed is not None:
+                cells.append(SightCell(digit=f"A{digit}", depth=depth, read=seen, wrong=failed))
+    return cells
+
+
+def _statement(found: SightFinding) -> str:
+    said = [f"No head reads the deciding column for {with_interval(found.blind)} of digits."]
+    if found.wrong_if_blind is not None:
+        said.append(f"Of these, {with_interval(found.wrong_if_blind)} are wrong.")
+    if found.wrong_if_read is not None:
+        said.append(f"Of the others, {with_interval(found.wrong_if_read)} are wrong.")
+    if found.blind_if_wrong is not None:
+        said.append(f"Of all wrong digits, {with_interval(found.blind_if_wrong)} are blind.")
+    else:
+        said.append("No digit is wrong.")
+    return " ".join(said)

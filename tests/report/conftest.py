@@ -1,0 +1,60 @@
+"""The report of the shipped model: written once, opened once, read by many tests."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from browser import Visitor
+from playwright.sync_api import Browser, Page
+from report.shelves import shipped_shelf
+
+import carryscope
+from carryscope.report.page import report_page
+
+
+class Written(NamedTuple):
+    """The report as a file, and what its writing told."""
+
+    path: Path
+    begun: list[tuple[str, int | None, str]]
+    drawn: list[int]
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory) -> Written:
+    """The whole report of the shipped model, the model in it."""
+    found = Written(tmp_path_factory.mktemp("report") / "report.html", [], [])
+
+    @contextlib.contextmanager
+    def progress(name, total=None, unit=""):
+        found.begun.append((name, total, unit))
+        yield lambda amount=1, note="": found.drawn.append(amount)
+
+    found.path.write_text(
+        report_page(shipped_shelf(), carryscope.load().model(), progress=progress)
+    )
+    return found
+
+
+@pytest.fixture(scope="session")
+def _kept_open(chromium: Browser, written: Written) -> Iterator[tuple[Page, Visitor]]:
+    visitor = Visitor(chromium)
+    page = visitor(written.path)
+    page.wait_for_selector(".carryscope-explorer[aria-busy=false]")
+    yield page, visitor
+    visitor.close()
+
+
+@pytest.fixture
+def report(_kept_open) -> Iterator[Page]:
+    """The report in a browser, as it is when one opens it; the page is kept from test to test."""
+    page, visitor = _kept_open
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(media="screen", color_scheme="light", reduced_motion="reduce")
+    page.keyboard.press("Escape")
+    page.mouse.move(0, 0)
+    page.evaluate("scrollTo(0, 0)")
+    yield page
+    assert visitor.complaints == []
