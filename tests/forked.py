@@ -8,11 +8,12 @@ import os
 import signal
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from waiting import PATIENCE, wait_for
+from waiting import wait_for
 
 import carryscope.api  # noqa: F401  loaded before the fork, not after each
 from carryscope.cli.main import run
@@ -24,39 +25,45 @@ class Forked:
     def __init__(
         self, place: Path, *arguments: object, first: Callable[[], object] = lambda: None
     ) -> None:
-        self._printed = place / f"printed-{time.monotonic_ns()}"
+        self._files = [place / f"{name}-{time.monotonic_ns()}" for name in ("out", "err")]
         self.code: int | None = None
+        for file in self._files:
+            file.touch()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # this process may have threads; none is in the way
             self.id = os.fork()
         if not self.id:
-            os._exit(self._live([str(word) for word in arguments], first))
+            self._live([str(word) for word in arguments], first)
 
-    def _live(self, arguments: list[str], first: Callable[[], object]) -> int:
-        """What the copy does."""
+    def _live(self, arguments: list[str], first: Callable[[], object]) -> None:
+        """What the copy does. It never returns to the tests."""
         code = 70
         try:
             os.setsid()
-            file = os.open(self._printed, os.O_WRONLY | os.O_CREAT)
-            os.dup2(file, 1)
-            os.dup2(file, 2)
-            sys.stdout = os.fdopen(1, "w", buffering=1)
-            sys.stderr = os.fdopen(2, "w", buffering=1)
+            for number, file in enumerate(self._files, start=1):
+                os.dup2(os.open(file, os.O_WRONLY), number)
+            sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1) for n in (1, 2))
             sys.argv = ["carryscope", *arguments]
             first()
             code = run(arguments)
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
-            return code  # noqa: B012
+            os._exit(code)
 
     @property
-    def printed(self) -> str:
-        return self._printed.read_text() if self._printed.exists() else ""
+    def out(self) -> str:
+        return self._files[0].read_text()
+
+    @property
+    def err(self) -> str:
+        return self._files[1].read_text()
 
     @property
     def last_line(self) -> str:
-        return self.printed.strip().splitlines()[-1]
+        return self.err.strip().splitlines()[-1]
 
     def ended(self) -> bool:
         if self.code is None:
@@ -76,6 +83,3 @@ class Forked:
 
     def kill(self) -> None:
         assert self.send(signal.SIGKILL) == -signal.SIGKILL
-
-
-__all__ = ["PATIENCE", "Forked"]

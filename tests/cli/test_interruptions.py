@@ -83,7 +83,7 @@ def test_a_second_process_on_the_same_run_is_refused(tmp_path):
     second = start(directory, *endless)
     assert second.wait() == 1
     first.kill()
-    assert "Another process is working on" in second.printed
+    assert "Another process is working on" in second.err
 
 
 def limit_file_size(size: int) -> None:
@@ -96,8 +96,8 @@ def test_a_full_disk_under_the_metrics_is_one_line(tmp_path):
     rarely = ("--steps", "400", "--checkpoint-every", "1000")
     process = start(tmp_path / "run", *rarely, first=partial(limit_file_size, 3000))
     assert process.wait() == 1
-    assert "Traceback" not in process.printed
-    assert f"Cannot write {tmp_path / 'run' / 'metrics.jsonl'}: File too large." in process.printed
+    assert "Traceback" not in process.err
+    assert f"Cannot write {tmp_path / 'run' / 'metrics.jsonl'}: File too large." in process.err
 
 
 def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(tmp_path):
@@ -108,9 +108,9 @@ def test_a_full_disk_is_one_line_and_the_last_checkpoint_stays(tmp_path):
     good = checkpoint(directory).read_bytes()
     process = start(directory, first=partial(limit_file_size, len(good) // 2))
     assert process.wait() == 1
-    assert "Traceback" not in process.printed
-    assert f"Cannot write {checkpoint(directory)}" in process.printed
-    assert "intact" in process.printed
+    assert "Traceback" not in process.err
+    assert f"Cannot write {checkpoint(directory)}" in process.err
+    assert "intact" in process.err
     assert checkpoint(directory).read_bytes() == good
     assert [path.name for path in checkpoint(directory).parent.iterdir()] == ["state.safetensors"]
 

@@ -167,7 +167,6 @@ def _run(
     """Make the remaining steps, saving on the way; return the seconds spent training in all."""
     recipe, saved_at = trainer.recipe, time.monotonic()
     recent = RecentLoss(trainer.model.config.layout.answer_names)
-    everything = recipe.questions_in(recipe.steps)
 
     def save() -> None:
         metrics.flush()
@@ -175,7 +174,7 @@ def _run(
 
     with (
         MetricsWriter(directory, trainer.step) as metrics,
-        progress("training", everything, "questions") as advance,
+        progress("training", recipe.expected_questions, "questions") as advance,
     ):
         try:
             if trainer.step:
