@@ -58,6 +58,14 @@ RENAMED: dict[str, str | None] = dict.fromkeys(
         "dissection/story/lagging",
         "dissection/story/digit_agreement",
         "dissection/story/agreement/comparisons",
+        "faithfulness/agreement/algorithms/*/answer/scope",
+        "faithfulness/agreement/algorithms/*/answer/where_right",
+        "faithfulness/agreement/algorithms/*/digits",
+        "faithfulness/agreement/algorithms/*/by_depth",
+        "faithfulness/agreement/algorithms/*/worst/*/probability",
+        "faithfulness/inside/*/tokens/digits",
+        "faithfulness/inside/*/joint/digits",
+        "faithfulness/inside/*/heads/digits",
         "risk/free_running",
         "risk/failures",
         "certificate/wrong_families/*/example",
@@ -83,7 +91,9 @@ CALLED_NOW: dict[str, str | None] = dict.fromkeys(
         "bench --only risk --out cost.svg",
         "reproduce --only paper-7",
     ]
-)
+) | {
+    "report '{untrained}' --format jpg": "figures '{untrained}' --out figures --format jpg",
+}
 """Calls of the command line that are written otherwise today, or (None) no errors any more.
 
 By the words of the old call: `"report nowhere": "page nowhere"`.

@@ -1,22 +1,12 @@
 """`carryscope report`: where it writes, what it says, and how a bad call ends."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from carryscope.cli.main import run
 from carryscope.report.figures.catalogue import FIGURES
 from carryscope.shipped import SHIPPED
-from carryscope.training.loop import train
-from carryscope.training.presets import run_config
-
-
-@pytest.fixture(scope="module")
-def tiny_run(tmp_path_factory) -> Path:
-    directory = tmp_path_factory.mktemp("runs") / "tiny"
-    train(run_config("tiny", {"steps": 30, "d_model": 24}), directory)
-    return directory
 
 
 def test_the_report_stands_in_the_run_and_its_path_is_the_last_line(tiny_run, capsys):

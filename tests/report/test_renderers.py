@@ -9,7 +9,7 @@ from report.shelves import HOSTILE, Seen, made_hostile, replaced, shipped_shelf
 from rich.console import Console
 
 import carryscope
-from carryscope.report.findings import answer_table, ending, parts_of
+from carryscope.report.findings import parts_of
 from carryscope.report.markdown import Markdown, link, markdown
 from carryscope.report.page import fragment, notebook
 from carryscope.report.parts import (
@@ -26,6 +26,8 @@ from carryscope.report.parts import (
     Text,
     Wrong,
 )
+from carryscope.report.sections.answer import answer_table
+from carryscope.report.sections.verdict import ending
 from carryscope.report.terminal import show
 
 FINDINGS = ("training", "dissection", "risk", "faithfulness", "certificate")

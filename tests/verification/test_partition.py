@@ -10,7 +10,7 @@ from cases import stratum_names
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import uniform
-from carryscope.verification.partition import ByCascade, ByState, partition
+from carryscope.verification.partition import by_cascade, by_state, partition
 
 EVERY_QUESTION = Questions.from_integers(product(range(100), range(100)), 2)
 
@@ -20,14 +20,14 @@ def test_probabilities_add_up_to_exactly_1(digits):
     assert sum(partition(digits).probabilities) == 1
 
 
-@pytest.mark.parametrize("kind", [ByState, ByCascade])
+@pytest.mark.parametrize("kind", [by_state, by_cascade])
 def test_sizes_are_those_counted_over_every_question(kind):
     strata = kind(2)
     counted = np.bincount(strata.of(EVERY_QUESTION), minlength=len(strata))
     assert [p * 10**4 for p in strata.probabilities] == counted.tolist()
 
 
-@pytest.mark.parametrize(("kind", "digits"), [(ByState, 3), (ByCascade, 3), (ByCascade, 8)])
+@pytest.mark.parametrize(("kind", "digits"), [(by_state, 3), (by_cascade, 3), (by_cascade, 8)])
 def test_what_is_drawn_from_a_stratum_lies_in_it(kind, digits, generator):
     strata = kind(digits)
     for stratum in range(len(strata)):
@@ -36,7 +36,7 @@ def test_what_is_drawn_from_a_stratum_lies_in_it(kind, digits, generator):
 
 
 def test_draws_within_a_stratum_are_uniform(generator):
-    strata = ByCascade(2)
+    strata = by_cascade(2)
     stratum = strata.names.index("longest carrying 1, longest quiet 0")
     members = EVERY_QUESTION[strata.of(EVERY_QUESTION) == stratum]
     drawn = strata.draw(generator, stratum, 100 * len(members))

@@ -9,7 +9,7 @@ from untrained import untrained
 from carryscope.model.config import ModelConfig
 from carryscope.verification import sight, stratified
 from carryscope.verification.sight import SightFinding, study_sight
-from carryscope.verification.stratified import Sample
+from carryscope.verification.stratified import WeightedSample
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def test_a_model_that_is_never_wrong_has_nothing_to_explain():
 
 
 def test_digits_that_fail_together_count_as_one_observation(generator):
-    sample = Sample.draw(generator, 2)
+    sample = WeightedSample.draw(generator, 2)
     alone = generator.random(len(sample)) < 0.3
     everywhere = np.ones(len(sample), dtype=bool)
     one = sample.share(alone, everywhere)

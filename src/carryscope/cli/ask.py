@@ -117,7 +117,8 @@ def _print_csv(given: Sequence[Answer]) -> None:
 
 
 def _show(given: Sequence[Answer]) -> None:
-    from carryscope.report.findings import answer_table, parts_of
+    from carryscope.report.findings import parts_of
+    from carryscope.report.sections.answer import answer_table
     from carryscope.report.terminal import show
 
     show(parts_of(given[0]) if len(given) == 1 else [answer_table(given)], screen)

@@ -37,8 +37,9 @@ def study(
     """
     from carryscope.api import study as study_run
     from carryscope.model.process import use_machine
-    from carryscope.report.findings import ending, parts_of
+    from carryscope.report.findings import parts_of
     from carryscope.report.page import REPORT_FILE
+    from carryscope.report.sections.verdict import ending
     from carryscope.report.terminal import show
 
     use_machine(threads)

@@ -5,16 +5,10 @@ show(parts_of(run.risk()), console)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from carryscope.core.words import brief
-from carryscope.report.parts import Facts, Part, Table, Text, Wrong
-
-if TYPE_CHECKING:
-    from carryscope.dissection.asking import Answer
-    from carryscope.report.shelf import Shelf
+from carryscope.report.parts import Facts, Part, Text
 
 MAKERS = {
     "Answer": "answer.answer_parts",
@@ -48,28 +42,3 @@ def _unknown(finding: Any) -> list[Part]:
     claims = [Text(fields.pop(name), lead=True) for name in named]
     plain = {n: str(value) for n, value in fields.items() if isinstance(value, str | int | float)}
     return [*claims, Facts(plain)]
-
-
-def answer_table(given: Sequence[Answer]) -> Table:
-    """Many answers, a line each."""
-    right = sum(one.correct for one in given)
-    return Table.of(
-        "answers",
-        f"{right:,} of {len(given):,} answers are right",
-        given,
-        {
-            "sum": lambda one: one.question,
-            "model": lambda one: one.answer if one.correct else Wrong(one.answer),
-            "truth": lambda one: one.truth,
-            "": lambda one: "right" if one.correct else Wrong("wrong"),
-            "least sure": lambda one: brief(min(digit.probability for digit in one.digits)),
-        },
-        text=["model", "truth", ""],
-    )
-
-
-def ending(shelf: Shelf) -> list[Part]:
-    """How a study ends: the verdict in a sentence, the likeliest failure, what is proved."""
-    verdict = import_module("carryscope.report.sections.verdict")
-    parts: list[Part] = verdict.ending(shelf)
-    return parts

@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from carryscope.core.storage import read_json
-from carryscope.core.words import percent
 from carryscope.model.config import ModelConfig
 
 VALUES_FILE = Path(__file__).with_name("paper_values.json")
@@ -75,9 +74,3 @@ def paper_cell(name: str, model: ModelConfig | None) -> str:
 def with_paper(caption: str, text: str) -> str:
     """A caption, and what the paper has in the place of what it stands under."""
     return f"{caption} Paper: {text}." if text else caption
-
-
-def paper_share(name: str, model: ModelConfig | None) -> str:
-    """The same for a share, in per cent as ours."""
-    value = paper_value(name, model)
-    return percent(float(value.value)) if value else ""

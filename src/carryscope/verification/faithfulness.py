@@ -30,7 +30,7 @@ from carryscope.verification.algorithms import AS_DISSECTED, WRONG, Algorithm, s
 from carryscope.verification.own_algorithm import own_algorithm
 from carryscope.verification.scrubbing import POOL, Scrubbed, Scrubber
 from carryscope.verification.sight import SightFinding, study_sight
-from carryscope.verification.stratified import Sample
+from carryscope.verification.stratified import WeightedSample
 from carryscope.verification.table import LearnedDigit, learned_table
 from carryscope.version import __version__
 
@@ -78,7 +78,7 @@ def faithful(
     algorithms = _algorithms(digits, dissection, own)
     samples = Samples(digits, seed)
     with progress("faithfulness", total=1 + len(algorithms), unit="steps") as advance:
-        sample = Sample.draw(samples.generator("agreement"), digits)
+        sample = WeightedSample.draw(samples.generator("agreement"), digits)
         said = answer_digits(model, sample)
         agreement = study_agreement(sample, said, algorithms, model.config.layout)
         table = learned_table(sample, said)

@@ -4,18 +4,19 @@ In: a number of digits. Out: a `Partition`.
 
 Up to six digits every pattern of column states is a stratum: `KKPPG` and 242 others for five.
 Beyond that there are too many patterns, and questions are grouped by their longest cascades: how
-many columns in a row pass a carry on, and how many propagate in a row with no carry arriving. A
-small automaton reads the columns from the units up. It counts the questions of a group and draws
-from it, so the rarest group is as easy to draw from as the commonest.
+many columns in a row pass a carry on, and how many propagate in a row with no carry arriving.
+
+A small automaton reads the columns from the units up and ends in a stratum. Counting the ways from
+each of its places to each stratum gives the size of a stratum and a way to draw from it. So the
+rarest stratum is as easy to draw from as the commonest.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -24,7 +25,6 @@ from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, PAIRS, Array, Operation, State
 from carryscope.task.questions import Questions, check_digits
 from carryscope.task.sampling import with_states
-from carryscope.task.strata import all_strata, stratum_probability, stratum_states
 
 MOST_DIGITS_BY_STATE = 6
 """Up to here every state pattern is a stratum: 729 of them for six digits."""
@@ -32,30 +32,48 @@ MOST_DIGITS_BY_STATE = 6
 LONGEST = 7
 """Cascades of this length or longer are grouped together."""
 
+Place = tuple[int, ...]
+"""What the automaton remembers of the columns it has read."""
 
-class Partition(ABC):
-    """Disjoint strata that together hold every question."""
 
-    digits: int
-    operation: Operation
-    names: list[str]
-    probabilities: list[Fraction]
-    """The chance that a uniform question lies in each stratum; they add up to exactly 1."""
+class Partition:
+    """Disjoint strata that together hold every question.
 
-    @abstractmethod
-    def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
-        """Questions drawn uniformly from one stratum."""
+    `then` says where a state leads from a place, `name` the stratum of a place at the end.
+    """
 
-    def draw_each(
-        self, generator: np.random.Generator, counts: Int[Array, " stratum"]
-    ) -> tuple[Questions, Int[Array, " batch"]]:
-        """So many questions of each stratum, and the stratum of each."""
-        drawn = [self.draw(generator, int(s), int(counts[s])) for s in np.flatnonzero(counts)]
-        return Questions.joined(drawn), np.repeat(np.arange(len(self)), counts)
+    def __init__(
+        self,
+        digits: int,
+        start: Place,
+        then: Callable[[Any, State], Place],
+        name: Callable[[Any], str],
+        operation: Operation = ADD,
+    ) -> None:
+        self.digits, self.operation = digits, operation
+        self._pairs = np.array(list(operation.pairs_per_state.values()), dtype=object)
+        self._next: list[Int[Array, "place state"]] = []
+        places = [start]
+        for _ in range(digits):
+            reached = [[then(place, state) for state in State] for place in places]
+            places = sorted({place for row in reached for place in row})
+            self._next.append(np.array([[places.index(place) for place in row] for row in reached]))
+        ends = [name(place) for place in places]
+        self.names = list(dict.fromkeys(ends))
+        self._end = np.array([self.names.index(end) for end in ends])
 
-    @abstractmethod
-    def of(self, questions: Questions) -> Int[Array, " batch"]:
-        """The stratum of each question."""
+    @cached_property
+    def _ways(self) -> list[Array]:
+        """For each column, in how many ways the pairs from there on lead to each stratum."""
+        ways = [np.eye(len(self), dtype=int).astype(object)[self._end]]
+        for then in reversed(self._next):
+            ways.insert(0, (ways[0][then] * self._pairs[:, None]).sum(1))
+        return ways
+
+    @cached_property
+    def probabilities(self) -> list[Fraction]:
+        """The chance that a uniform question lies in each stratum; they add up to exactly 1."""
+        return [Fraction(size, PAIRS**self.digits) for size in self._ways[0][0]]
 
     @cached_property
     def weights(self) -> Float[Array, " stratum"]:
@@ -65,134 +83,76 @@ class Partition(ABC):
     def __len__(self) -> int:
         return len(self.names)
 
+    def of(self, questions: Questions) -> Int[Array, " batch"]:
+        """The stratum of each question."""
+        state, at = Columns.of(questions).state, np.zeros(len(questions), dtype=np.int64)
+        for column, then in enumerate(self._next):
+            at = then[at, state[:, column]]
+        return self._end[at]
+
+    def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
+        """Questions drawn uniformly from one stratum."""
+        states = np.empty((count, self.digits), dtype=np.int8)
+        at = np.zeros(count, dtype=np.int64)
+        for column, then in enumerate(self._next):
+            ways = self._ways[column + 1][then, stratum] * self._pairs
+            shares = (ways / np.maximum(ways.sum(1, keepdims=True), 1)).astype(float)
+            # A pattern leaves no choice: then no random number is used up.
+            chance = generator.random((count, 1)) if (shares[at].max(1) < 1).any() else 0.5
+            states[:, column] = (chance > shares[at].cumsum(1)[:, :-1]).sum(1)
+            at = then[at, states[:, column]]
+        return with_states(generator, states, self.operation)
+
+    def draw_each(
+        self, generator: np.random.Generator, counts: Int[Array, " stratum"]
+    ) -> tuple[Questions, Int[Array, " batch"]]:
+        """So many questions of each stratum, and the stratum of each."""
+        drawn = [self.draw(generator, int(s), int(counts[s])) for s in np.flatnonzero(counts)]
+        return Questions.joined(drawn), np.repeat(np.arange(len(self)), counts)
+
 
 @lru_cache
 def partition(digits: int, operation: Operation = ADD) -> Partition:
     """The partition that suits the number of digits."""
     check_digits(digits)
-    kind = ByState if digits <= MOST_DIGITS_BY_STATE else ByCascade
-    return kind(digits, operation)
+    return (by_state if digits <= MOST_DIGITS_BY_STATE else by_cascade)(digits, operation)
 
 
-class ByState(Partition):
-    """One stratum for each pattern of column states."""
+def by_state(digits: int, operation: Operation = ADD) -> Partition:
+    """One stratum for each pattern of column states: a place is the pattern, highest first."""
 
-    def __init__(self, digits: int, operation: Operation = ADD) -> None:
-        self.digits, self.operation = digits, operation
-        self.names = list(all_strata(digits))
-        self.probabilities = [stratum_probability(name, operation) for name in self.names]
-        self._states = np.stack([stratum_states(name) for name in self.names])
+    def name(place: Place) -> str:
+        return "".join(State(state).letter for state in place)
 
-    def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
-        states = np.broadcast_to(self._states[stratum], (count, self.digits))
-        return with_states(generator, states, self.operation)
-
-    def of(self, questions: Questions) -> Int[Array, " batch"]:
-        powers = len(State) ** np.arange(self.digits)
-        order = np.argsort(self._states @ powers)
-        found: Array = order[Columns.of(questions).state.astype(np.int64) @ powers]
-        return found
+    return Partition(digits, (), lambda place, state: (state, *place), name, operation)
 
 
-class _Seen(NamedTuple):
-    """What the automaton remembers of the columns it has read, from the units up."""
+class _Cascades(NamedTuple):
+    """What is remembered of cascades."""
 
-    run: int
-    """Propagating columns in a row up to here."""
-    carrying: bool
-    """Whether a carry passes through them."""
-    carry: int
+    carry: int = 0
     """The longest run so far that passed a carry on."""
-    quiet: int
+    quiet: int = 0
     """The longest run so far that had no carry to pass on."""
+    run: int = 0
+    """Propagating columns in a row up to here."""
+    carrying: bool = False
+    """Whether a carry passes through them."""
 
-    def then(self, state: State) -> _Seen:
+    def then(self, state: State) -> _Cascades:
         if state is not State.PROPAGATE:
-            return _Seen(0, state is State.GENERATE, self.carry, self.quiet)
+            return self._replace(run=0, carrying=state is State.GENERATE)
         run = min(self.run + 1, LONGEST)
         if self.carrying:
-            return _Seen(run, True, max(self.carry, run), self.quiet)
-        return _Seen(run, False, self.carry, max(self.quiet, run))
+            return self._replace(run=run, carry=max(self.carry, run))
+        return self._replace(run=run, quiet=max(self.quiet, run))
+
+    @property
+    def name(self) -> str:
+        lengths = [f"{n} or more" if n == LONGEST else str(n) for n in self[:2]]
+        return f"longest carrying {lengths[0]}, longest quiet {lengths[1]}"
 
 
-_START = _Seen(0, False, 0, 0)
-
-
-class ByCascade(Partition):
+def by_cascade(digits: int, operation: Operation = ADD) -> Partition:
     """One stratum for each pair (longest cascade that carries, longest that does not)."""
-
-    def __init__(self, digits: int, operation: Operation = ADD) -> None:
-        self.digits, self.operation = digits, operation
-        reached = Counter({_START: 1})
-        for _ in range(digits):
-            steps = [(seen.then(s), s, ways) for seen, ways in reached.items() for s in State]
-            reached = Counter()
-            for seen, state, ways in steps:
-                reached[seen] += ways * operation.pairs_per_state[state]
-        sizes = Counter[tuple[int, int]]()
-        for seen, ways in reached.items():
-            sizes[seen.carry, seen.quiet] += ways
-        self._labels = sorted(sizes)
-        self.names = [_name(carry, quiet) for carry, quiet in self._labels]
-        self.probabilities = [Fraction(sizes[label], PAIRS**digits) for label in self._labels]
-
-    def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
-        states = np.empty((count, self.digits), dtype=np.int8)
-        at = {_START: np.arange(count)}
-        for column in range(self.digits):
-            states[:, column], at = self._step(generator, column, at, self._labels[stratum])
-        return with_states(generator, states, self.operation)
-
-    def _step(
-        self,
-        generator: np.random.Generator,
-        column: int,
-        at: dict[_Seen, Array],
-        label: tuple[int, int],
-    ) -> tuple[Int[Array, " batch"], dict[_Seen, Array]]:
-        """Draw the state of one column for all questions, given the columns below it."""
-        left = self.digits - column - 1
-        chosen = np.empty(sum(map(len, at.values())), dtype=np.int8)
-        reached: dict[_Seen, list[Array]] = {}
-        for seen, members in at.items():
-            pairs = self.operation.pairs_per_state
-            ways = [pairs[s] * _ways(self.operation, left, seen.then(s), label) for s in State]
-            shares = np.array([float(Fraction(w, sum(ways))) for w in ways])
-            drawn = generator.choice(len(State), size=len(members), p=shares / shares.sum())
-            chosen[members] = drawn
-            for state in State:
-                reached.setdefault(seen.then(state), []).append(members[drawn == state])
-        joined = {seen: np.concatenate(parts) for seen, parts in reached.items()}
-        return chosen, {seen: members for seen, members in joined.items() if len(members)}
-
-    def of(self, questions: Questions) -> Int[Array, " batch"]:
-        columns = Columns.of(questions)
-        passes = columns.state == State.PROPAGATE
-        run = np.zeros(len(questions), dtype=np.int64)
-        carry, quiet = run.copy(), run.copy()
-        for i in range(self.digits):
-            run = np.where(passes[:, i], np.minimum(run + 1, LONGEST), 0)
-            through = columns.carry_in[:, i]
-            carry = np.where(passes[:, i] & through, np.maximum(carry, run), carry)
-            quiet = np.where(passes[:, i] & ~through, np.maximum(quiet, run), quiet)
-        index = {label: i for i, label in enumerate(self._labels)}
-        pairs = zip(carry.tolist(), quiet.tolist(), strict=True)
-        return np.array([index[pair] for pair in pairs], dtype=np.int64)
-
-
-@cache
-def _ways(operation: Operation, left: int, seen: _Seen, label: tuple[int, int]) -> int:
-    """In how many ways the remaining digit pairs lead to a label."""
-    if seen.carry > label[0] or seen.quiet > label[1]:
-        return 0
-    if left == 0:
-        return int((seen.carry, seen.quiet) == label)
-    pairs = operation.pairs_per_state
-    return sum(pairs[s] * _ways(operation, left - 1, seen.then(s), label) for s in State)
-
-
-def _name(carry: int, quiet: int) -> str:
-    def length(run: int) -> str:
-        return f"{run} or more" if run == LONGEST else str(run)
-
-    return f"longest carrying {length(carry)}, longest quiet {length(quiet)}"
+    return Partition(digits, _Cascades(), _Cascades.then, lambda place: place.name, operation)

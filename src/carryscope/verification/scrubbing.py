@@ -26,14 +26,13 @@ import msgspec
 import numpy as np
 import torch
 from jaxtyping import Bool, Int
-from torch import Tensor
 
 from carryscope.core.evidence import Share
 from carryscope.dissection.attention import AttentionFinding
-from carryscope.dissection.capture import before_mlp, block_of
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples, partners
-from carryscope.model.choice import answer_tokens, chosen_tokens
+from carryscope.dissection.swapping import AnswerRows
+from carryscope.model.choice import answer_tokens
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.columns import Columns
 from carryscope.task.operation import Array, State
@@ -54,12 +53,9 @@ Way = Literal["tokens", "joint", "heads"]
 
 
 class Scrub(msgspec.Struct, frozen=True, kw_only=True):
-    """The share of answers that stay the same."""
+    """The share of answer digits that stay the same."""
 
     overall: Share
-    """All answer digits together."""
-    digits: dict[str, Share]
-    """A digit with nothing to resample has a share of no questions."""
 
 
 class Scrubbed(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,50 +71,40 @@ class Scrubbed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scrubber:
-    """The last layer at every answer row of many questions, and what was resampled so far.
+    """The answer rows of many questions, and what was resampled so far.
 
     Algorithms often claim the same of a digit, so each result is kept.
     """
 
     def __init__(self, engine: Engine, samples: Samples, attention: AttentionFinding) -> None:
-        self._engine, self._samples = engine, samples
+        self._samples = samples
         generator = samples.generator("scrubbing")
         states = generator.integers(0, len(State), (POOL, samples.digits))
         self._questions = with_states(generator, states)
         self._columns = Columns.of(self._questions)
-        self._own, self._heads, self._said = self._capture()
+        self._rows = AnswerRows.of(engine, self._questions)
         last = engine.config.layers - 1
-        self._attended = {
-            (r.answer, r.head): r.column for r in attention.readings if r.layer == last
-        }
+        readings = [reading for reading in attention.readings if reading.layer == last]
+        self._attended = {(one.answer, one.head): one.column for one in readings}
         self._made: dict[Hashable, Share] = {}
-
-    def _capture(self) -> tuple[Tensor, Tensor, Int[Array, "batch digit"]]:
-        """The stream without the heads, each head's output, and the answers: units first."""
-        own, heads, said = [], [], []
-        for state in self._engine.captures(self._questions):
-            last, digits = state.layers[-1], slice(-1 - self._samples.digits, None)
-            own.append((last.middle - last.heads.sum(2))[:, digits].flip(1))
-            heads.append(last.heads[:, digits].flip(1))
-            said.append(state.logits[:, digits].argmax(-1).flip(1))
-        return torch.cat(own), torch.cat(heads), torch.cat(said).numpy()
 
     def by(self, algorithm: Algorithm) -> Scrubbed:
         """One algorithm, in all three ways."""
         assert algorithm.reads is not None
         reads, digits = algorithm.reads, range(self._samples.digits + 1)
         variables = dict(algorithm.variables(self._columns))
-        keys = [[algorithm.keys(self._columns, k)] for k in digits]
-        heads = None
+        heads = self._rows.heads.shape[2]
+        keys = [[algorithm.keys(self._columns, k)] * heads for k in digits]
+        by_head = None
         if set(variables) <= set(algorithm.offsets):
             claims = [self._claims(k, variables, algorithm) for k in digits]
-            heads = _scrub([self._exchanged("heads", k, claims[k]) for k in digits])
+            by_head = _all([self._exchanged("heads", k, claims[k]) for k in digits])
         return Scrubbed(
             name=algorithm.name,
             control=algorithm.control,
-            tokens=_scrub([self._tokens(k, reads[k]) for k in digits]),
-            joint=_scrub([self._exchanged("joint", k, keys[k]) for k in digits]),
-            heads=heads,
+            tokens=_all([self._tokens(k, reads[k]) for k in digits]),
+            joint=_all([self._exchanged("joint", k, keys[k]) for k in digits]),
+            heads=by_head,
         )
 
     def _claims(
@@ -127,7 +113,7 @@ class Scrubber:
         """For each head, a number: questions that share it may exchange the head's output."""
         nothing = np.zeros(POOL, dtype=np.int64)
         claims = []
-        for head in range(self._engine.config.heads):
+        for head in range(self._rows.heads.shape[2]):
             column = self._attended[f"A{k}", head]
             mine = [
                 values[:, k]
@@ -138,30 +124,20 @@ class Scrubber:
         return claims
 
     def _exchanged(self, way: Way, k: int, claims: list[Int[Array, " batch"]]) -> Share:
-        """Take head outputs from other questions: all together if there is one claim, else each."""
+        """Take head outputs from other questions: jointly from one, or each from its own."""
         known = (way, k, *(claim.tobytes() for claim in claims))
         if known not in self._made:
             generator = self._samples.generator(f"{way} A{k}")
-            others = [partners(claim, generator) for claim in claims]
+            drawn = [
+                partners(claim, generator) for claim in claims[: 1 if way == "joint" else None]
+            ]
             own = np.arange(POOL)
-            paired = np.logical_and.reduce([partner != own for partner in others])
+            paired = np.logical_and.reduce([partner != own for partner in drawn])
             bases = np.flatnonzero(paired)[:BASES]
-            self._made[known] = self._kept(k, bases, [partner[bases] for partner in others])
+            sources = [partner[bases] for partner in drawn]
+            said = self._rows.answers(k, bases, sources * (len(claims) // len(sources)))
+            self._made[known] = Share.of_hits(said == self._rows.said[bases, k])
         return self._made[known]
-
-    @torch.inference_mode()
-    def _kept(self, k: int, bases: Array, sources: list[Array]) -> Share:
-        """The share of answers at one digit that stay."""
-        at_row = self._heads[:, k]
-        if len(sources) == 1:
-            added = at_row[sources[0]].sum(1)
-        else:
-            parts = [at_row[source, head] for head, source in enumerate(sources)]
-            added = torch.stack(parts).sum(0)
-        middle = self._own[bases, k] + added
-        block = block_of(self._engine.model, self._engine.config.layers - 1)
-        said = chosen_tokens(self._engine.model, before_mlp(block, middle))
-        return Share.of_hits(said.numpy() == self._said[bases, k])
 
     def _tokens(self, k: int, read: Bool[Array, " column"]) -> Share:
         """Resample every column that is not read, if there is one."""
@@ -179,16 +155,12 @@ class Scrubber:
             first=np.where(read, base.first, source.first),
             second=np.where(read, base.second, source.second),
         )
-        tokens = torch.from_numpy(self._engine.layout.encode_answer(hybrid, exact_sum(base)))
-        said = [
-            answer_tokens(self._engine.model, tokens[start : start + CHUNK])[:, -1 - k]
-            for start in range(0, BASES, CHUNK)
-        ]
-        return Share.of_hits(torch.cat(said).numpy() == self._said[:BASES, k])
+        model = self._rows.engine.model
+        tokens = torch.from_numpy(model.config.layout.encode_answer(hybrid, exact_sum(base)))
+        said = [answer_tokens(model, chunk)[:, -1 - k] for chunk in torch.split(tokens, CHUNK)]
+        return Share.of_hits(torch.cat(said).numpy() == self._rows.said[:BASES, k])
 
 
-def _scrub(shares: list[Share]) -> Scrub:
-    """One record from the shares of the digits, A0 first."""
-    overall = Share.measured(sum(s.count for s in shares), sum(s.of for s in shares))
-    by_digit = {f"A{k}": shares[k] for k in reversed(range(len(shares)))}
-    return Scrub(overall=overall, digits=by_digit)
+def _all(shares: list[Share]) -> Scrub:
+    """All digits together. One with nothing to resample has a share of no questions."""
+    return Scrub(overall=Share.measured(sum(s.count for s in shares), sum(s.of for s in shares)))

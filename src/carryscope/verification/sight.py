@@ -21,7 +21,7 @@ from carryscope.dissection.samples import Samples
 from carryscope.model.transformer import Transformer
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.operation import Array
-from carryscope.verification.stratified import Sample, WeightedShare
+from carryscope.verification.stratified import WeightedSample, WeightedShare
 
 SHARED = 4_000
 """Questions by probability, beyond those of every stratum: rare strata hold what is blind."""
@@ -59,7 +59,7 @@ class SightFinding(msgspec.Struct, frozen=True, kw_only=True):
 def study_sight(model: Transformer, *, seed: int = 0) -> SightFinding:
     """Compare what the heads read with what the model gets wrong."""
     samples = Samples(model.config.digits, seed)
-    sample = Sample.draw(samples.generator("sight"), model.config.digits, SHARED)
+    sample = WeightedSample.draw(samples.generator("sight"), model.config.digits, SHARED)
     read, wrong = _read_and_wrong(Engine(model, samples.varied[:1]), sample)
     carried = np.ones_like(read)
     carried[:, 0] = False
@@ -82,7 +82,7 @@ def study_sight(model: Transformer, *, seed: int = 0) -> SightFinding:
 
 
 def _read_and_wrong(
-    engine: Engine, sample: Sample
+    engine: Engine, sample: WeightedSample
 ) -> tuple[Bool[Array, "batch digit"], Bool[Array, "batch digit"]]:
     """Where the deciding column is read, and which digits are wrong, units first."""
     digits = engine.layout.digits
@@ -95,7 +95,7 @@ def _read_and_wrong(
 
 
 def _cells(
-    sample: Sample, read: Bool[Array, "batch digit"], wrong: Bool[Array, "batch digit"]
+    sample: WeightedSample, read: Bool[Array, "batch digit"], wrong: Bool[Array, "batch digit"]
 ) -> list[SightCell]:
     """Every digit and depth, highest digit first."""
     cells = []

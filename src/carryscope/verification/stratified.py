@@ -1,7 +1,7 @@
 """One weighted sample with questions of every stratum, for comparing a model with algorithms.
 
-In: a number of digits and a generator. Out: a `Sample`. The weights of its questions turn counts
-into probabilities over all questions.
+In: a number of digits and a generator. Out: a `WeightedSample`. The weights of its questions turn
+counts into probabilities over all questions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class WeightedShare(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class WeightedSample:
     """Questions, stratum by stratum."""
 
     partition: Partition
@@ -47,7 +47,9 @@ class Sample:
     stratum: Int[Array, " batch"]
 
     @classmethod
-    def draw(cls, generator: np.random.Generator, digits: int, shared: int | None = None) -> Sample:
+    def draw(
+        cls, generator: np.random.Generator, digits: int, shared: int | None = None
+    ) -> WeightedSample:
         """Some questions of every stratum, and more of the common ones."""
         strata = partition(digits)
         more = SHARED if shared is None else shared

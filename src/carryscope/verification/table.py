@@ -15,7 +15,7 @@ from jaxtyping import Bool, Int
 
 from carryscope.dissection.keys import Keys
 from carryscope.task.operation import Array, State
-from carryscope.verification.stratified import Sample, WeightedShare
+from carryscope.verification.stratified import WeightedSample, WeightedShare
 
 
 class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class LearnedDigit(msgspec.Struct, frozen=True, kw_only=True):
         return [entry for entry in self.entries if entry.differs]
 
 
-def learned_table(sample: Sample, said: Int[Array, "batch digit"]) -> list[LearnedDigit]:
+def learned_table(sample: WeightedSample, said: Int[Array, "batch digit"]) -> list[LearnedDigit]:
     """The tables of all answer digits, the highest first."""
     tables = []
     for k in reversed(range(said.shape[1])):
@@ -64,7 +64,7 @@ def learned_table(sample: Sample, said: Int[Array, "batch digit"]) -> list[Learn
 
 
 def _entry(
-    sample: Sample, said: Int[Array, " batch"], keys: Keys, here: Bool[Array, " batch"]
+    sample: WeightedSample, said: Int[Array, " batch"], keys: Keys, here: Bool[Array, " batch"]
 ) -> TableEntry:
     first = int(here.argmax())
     mass = np.bincount(said[here], weights=sample.weight[here])

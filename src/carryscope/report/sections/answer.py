@@ -1,7 +1,8 @@
-"""One answer of a model, digit by digit. In: an `Answer`. Out: parts."""
+"""Answers of a model: one of them digit by digit, or many in a table. In: `Answer`s. Out: parts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from carryscope.core.words import brief
@@ -68,4 +69,22 @@ def _arrives(digit: Digit) -> str:
 def _look(look: Look) -> str:
     """The positions a head reads, and their share of its attention."""
     named = [f'"{name}"' if name in SIGNS else name for name in look.positions]
-    return f"{' '.join(named)} {sum(look.positions.values()):.0%}"
+    return f"{' '.join(named)} {brief(sum(look.positions.values()))}"
+
+
+def answer_table(given: Sequence[Answer]) -> Table:
+    """Many answers, a line each."""
+    right = sum(one.correct for one in given)
+    return Table.of(
+        "answers",
+        f"{right:,} of {len(given):,} answers are right",
+        given,
+        {
+            "sum": lambda one: one.question,
+            "model": lambda one: one.answer if one.correct else Wrong(one.answer),
+            "truth": lambda one: one.truth,
+            "": lambda one: "right" if one.correct else Wrong("wrong"),
+            "least sure": lambda one: brief(min(digit.probability for digit in one.digits)),
+        },
+        text=["model", "truth", ""],
+    )

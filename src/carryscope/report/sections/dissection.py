@@ -16,13 +16,10 @@ from carryscope.dissection.nodes import NodeEffect
 from carryscope.dissection.rows import RowEffect, RowsFinding
 from carryscope.report.figures import picture
 from carryscope.report.paper import paper_cell, paper_text, with_paper
-from carryscope.report.parts import Cell, Faint, Folded, Note, Part, Section, Table, Text
+from carryscope.report.parts import Cell, Faint, Note, Part, Section, Table, Text
 from carryscope.report.sections.carrying import carries_parts, keys_parts
 from carryscope.report.words import head_name, head_roles, head_titles, row_names
 from carryscope.task.operation import BASE
-
-PATTERNS_SHOWN = 4
-"""Groups of wrong digits shown for each row, as in the paper's table."""
 
 GUESSING = math.log(BASE)
 """The loss of guessing a digit: as dark as a cell gets."""
@@ -70,49 +67,14 @@ def _attention(found: Dissection) -> list[Part]:
         f"two thirds of its rows. Means over {finding.questions:,} questions.",
         text=["reads"],
     )
-    overlaps = Table.of(
-        "overlaps",
-        "",
-        finding.overlaps,
-        {
-            "heads": lambda pair: f"layer {pair.layer}: H{pair.heads[0]} and H{pair.heads[1]}",
-            "attention they share": lambda pair: with_interval(pair.overlap),
-            "split one task": lambda pair: "yes" if pair.splitting else "no",
-        },
-        text=["split one task"],
-    )
-    parts: list[Part] = [picture("staircase", found, paper_text(name, model)), reads]
-    return parts + ([Folded("Do two heads do the same?", [overlaps])] if overlaps.rows else [])
+    return [picture("staircase", found, paper_text(name, model)), reads]
 
 
 def _rows(found: Dissection) -> list[Part]:
-    """The tests that could have failed, and the paper's row tables."""
+    """The tests that could have failed, and the paper's row table."""
     assert found.rows is not None
-    names = found.model.layout.answer_names
-    groups = "wrong answers, grouped by their wrong digits"
-    patterns = Table.of(
-        "row-patterns",
-        "Which digits turn wrong without a row",
-        [effect for effect in _last_block(found.rows, "zero") if effect.important],
-        {
-            "row": lambda effect: f"P{effect.row} {effect.token}",
-            groups: lambda effect: ", ".join(
-                f"{p}: {n}" for p, n in list(effect.patterns.items())[:PATTERNS_SHOWN]
-            ),
-            "paper, commonest group": lambda effect: paper_cell(
-                f"pattern.P{effect.row}", found.model
-            ),
-        },
-        f"One letter for each answer token, {names[0]} to {names[-1]}: N is wrong. Set to zero. "
-        "Paper: Tab. 5, about 160 questions.",
-        text=[groups, "paper, commonest group"],
-    )
-    return [
-        picture("edges", found),
-        Note(found.rows.remark, "The paper's row table could not have come out otherwise"),
-        row_table(found),
-        patterns,
-    ]
+    remark = Note(found.rows.remark, "The paper's row table could not have come out otherwise")
+    return [picture("edges", found), remark, row_table(found)]
 
 
 def _last_block(finding: RowsFinding, how: str) -> list[RowEffect]:

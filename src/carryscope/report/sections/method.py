@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,7 +16,6 @@ import torch
 
 from carryscope.certificate.certify import UNTIL
 from carryscope.certificate.finding import Certificate
-from carryscope.core.errors import CallError
 from carryscope.dissection.findings import EXPERIMENTS, Dissection
 from carryscope.report.parts import (
     Absent,
@@ -32,21 +31,11 @@ from carryscope.report.parts import (
 from carryscope.report.sections.certificate import unfinished
 from carryscope.report.shelf import Shelf
 from carryscope.training.config import RunConfig
-from carryscope.training.presets import run_config
+from carryscope.training.presets import PRESETS
 from carryscope.version import __version__
 
 ANY_PRESET = "paper-5"
 """Where the settings of a run start from that names no preset, or none that exists."""
-
-
-class Made(NamedTuple):
-    """How a record of the shelf was made."""
-
-    command: str
-    behind: Callable[[Any], str]
-    """How many questions are behind it."""
-    options: Callable[[Any], str] = lambda found: f" --seed {found.seed}" if found.seed else ""
-    """What must be typed after the command to get the same."""
 
 
 def _dissected(found: Dissection) -> str:
@@ -56,31 +45,25 @@ def _dissected(found: Dissection) -> str:
     return ", ".join(told)
 
 
-def _bounded(found: Certificate) -> str:
-    checked = f", {found.spot_checks:,} questions asked to check them" if found.spot_checks else ""
-    return f"{found.boxes:,} boxes bounded{checked}"
-
-
-def _as_long(found: Certificate) -> str:
-    until = f" --until {found.until:g}" if found.until != UNTIL else ""
-    minutes = "" if found.ended == "decided" else f" --minutes {max(1, round(found.seconds / 60))}"
-    return until + minutes
-
-
-MADE = {
-    "training": Made(
+MADE: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "training": (
         "train",
         lambda found: (
             f"{found.questions_seen:,} trained on, {found.held_out_loss.of:,} held out, "
             f"{found.uniform_correct.of:,} uniform"
         ),
     ),
-    "dissection": Made("dissect", _dissected),
-    "risk": Made("risk", lambda found: f"{found.evaluated:,} of {int(found.questions):,}"),
-    "faithfulness": Made("faithful", lambda found: f"{found.questions:,}"),
-    "certificate": Made("certify", _bounded, _as_long),
+    "dissection": ("dissect", _dissected),
+    "risk": ("risk", lambda found: f"{found.evaluated:,} of {int(found.questions):,}"),
+    "faithfulness": ("faithful", lambda found: f"{found.questions:,}"),
+    "certificate": (
+        "certify",
+        lambda found: (
+            f"{found.boxes:,} boxes bounded, {found.spot_checks:,} questions asked to check them"
+        ),
+    ),
 }
-"""The records of a shelf, in the order of the work."""
+"""The records of a shelf in the order of the work: the command, and how much is behind it."""
 
 INTERVALS = {
     "Shares of questions": "Wilson intervals: they never claim certainty from a sample.",
@@ -138,7 +121,7 @@ def _stages(shelf: Shelf) -> Table:
         found.items(),
         {
             "stage": lambda item: item[0],
-            "questions, or boxes of them": lambda item: MADE[item[0]].behind(item[1]),
+            "questions, or boxes of them": lambda item: MADE[item[0]][1](item[1]),
             "seed": lambda item: f"{getattr(item[1], 'seed', '')}",
             "carryscope": lambda item: item[1].package_version,
         },
@@ -150,38 +133,37 @@ def commands(shelf: Shelf) -> list[str]:
     """The commands that make this report again from nothing."""
     where = shlex.quote(shelf.where)
     lines = [_trained(shelf.config, where)]
-    for name, made in MADE.items():
+    for name, (command, _) in MADE.items():
         found = getattr(shelf, name)
         if found is not None and name != "training":
-            lines.append(f"carryscope {made.command} {where}{made.options(found)}")
+            lines.append(f"carryscope {command} {where}{_settings_of(found)}")
     return [*lines, f"carryscope report {where}"]
+
+
+def _settings_of(found: Any) -> str:
+    """What must be typed after the command to get the same."""
+    if not isinstance(found, Certificate):
+        return f" --seed {found.seed}" if found.seed else ""
+    until = f" --until {found.until:g}" if found.until != UNTIL else ""
+    minutes = "" if found.ended == "decided" else f" --minutes {max(1, round(found.seconds / 60))}"
+    return until + minutes
 
 
 def _trained(config: RunConfig, where: str) -> str:
     if config.training is None:
         return f"carryscope import {shlex.quote(config.source or 'FILE.pth')} --out {where}"
     preset = config.preset or ANY_PRESET
-    try:
-        base = run_config(preset, {})
-    except CallError:
-        preset, base = ANY_PRESET, run_config(ANY_PRESET, {})
-    options = [f"--preset {preset}", *_options(base, config)]
-    return f"carryscope train {' '.join(options)} --out {where}"
-
-
-def _options(base: RunConfig, config: RunConfig) -> list[str]:
-    """The settings in which a run differs from a preset, as one types them."""
-    pairs = [(base.model, config.model), (base.training, config.training)]
-    started = config.training is not None and config.training.start_weights
+    preset = preset if preset in PRESETS else ANY_PRESET
+    base = PRESETS[preset]
+    started = config.training.start_weights
     options = [f"--start-from {shlex.quote(config.source or 'RUN')}"] if started else []
-    for theirs, ours in pairs:
-        for name in type(ours).__struct_fields__ if ours is not None else ():
-            value = getattr(ours, name)
+    for theirs, ours in ((base.model, config.model), (base.training, config.training)):
+        for name, value in msgspec.structs.asdict(ours).items():
             if name != "start_weights" and value != getattr(theirs, name):
                 words = value if isinstance(value, tuple) else (value,)
                 typed = " ".join(shlex.quote(str(word)) for word in words)
                 options.append(f"--{name.replace('_', '-')} {typed}")
-    return options
+    return " ".join(["carryscope train --preset", preset, *options, "--out", where])
 
 
 def _versions(shelf: Shelf) -> dict[str, str]:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from carryscope.core.words import listed, loss, percent, with_interval
+from carryscope.core.words import listed, loss, with_interval
 from carryscope.dissection.story import TrainingStory
 from carryscope.model.config import ModelConfig
 from carryscope.report.figures import picture
-from carryscope.report.paper import paper_cell, paper_share, paper_text, with_paper
+from carryscope.report.paper import paper_cell, paper_text, with_paper
 from carryscope.report.parts import Cell, Folded, More, Note, Part, Section, Table, Text
 from carryscope.report.shelf import Shelf
-from carryscope.task.columns import Columns, Task
+from carryscope.task.columns import Task
 from carryscope.task.framework import Discovery, framework
 from carryscope.task.operation import BASE
 from carryscope.training.config import RunConfig
-from carryscope.training.data import held_out_questions
 from carryscope.training.summary import LAST_STEPS, TrainingSummary
 
 
@@ -27,7 +26,7 @@ def training_section(shelf: Shelf) -> Section | None:
     parts = _story_parts(shelf.story, shelf.config) if shelf.story is not None else []
     if shelf.training is not None:
         _, *evidence = summary_parts(shelf.training, shelf.config.model)
-        parts += [*evidence, _mix(shelf.config.model)]
+        parts += evidence
     if not parts:
         return None
     parts.append(Folded("What any adder must learn", [framework_table(shelf.config)]))
@@ -54,7 +53,6 @@ def _story_parts(story: TrainingStory, config: RunConfig) -> list[Part]:
         picture("learning", story, paper_text("lag", model)),
         replace(phases, caption=with_paper(phases.caption, paper_text("phases", model))),
         _recipe_note(config),
-        Folded("Learning order, step by step", [_order(story)]),
     ]
 
 
@@ -125,27 +123,6 @@ def _recipe_note(config: RunConfig) -> Note:
     )
 
 
-def _order(story: TrainingStory) -> Table:
-    """Every (digit, task) by when it was learnt, next to when the framework expects it."""
-    expected = {name: place for place, name in enumerate(story.predicted_order, start=1)}
-    learnt = {name: place for place, name in enumerate(story.observed_order, start=1)}
-    return Table.of(
-        "learning-order",
-        "Learning order",
-        sorted(story.pairs, key=lambda pair: learnt.get(pair.name, len(expected) + 1)),
-        {
-            "digit and task": lambda pair: pair.name,
-            "learnt": lambda pair: f"{learnt.get(pair.name, 'never')}",
-            "expected": lambda pair: f"{expected.get(pair.name, '')}",
-            "at step": lambda pair: f"{pair.learnt_at:,}" if pair.learnt_at else "never",
-            "share of questions": lambda pair: percent(pair.share),
-            "final loss": lambda pair: "" if pair.final_loss is None else f"{pair.final_loss:.5f}",
-        },
-        "Expected: the framework's order, by the share of uniform questions that a task settles. "
-        f"Final loss: the mean of the last {LAST_STEPS} steps.",
-    )
-
-
 def _final(summary: TrainingSummary, model: ModelConfig | None) -> Table:
     """Final losses by digit, and over all digits, next to the paper's tables."""
     names = [*summary.answer_names, "all"]
@@ -181,23 +158,4 @@ def _exam(summary: TrainingSummary) -> Table:
         },
         "Free-running, with 95 % intervals. Curated questions are chosen to be hard, with nines "
         "everywhere, and are never trained on.",
-    )
-
-
-def _mix(model: ModelConfig) -> Table:
-    """How often each task occurs in data enriched by the paper's rule."""
-    drawn = held_out_questions(model.digits)
-    tasks = Columns.of(drawn).task[:, :-1].ravel()
-    return Table.of(
-        "mix",
-        "Tasks of answer digits in enriched data",
-        Task,
-        {
-            "task": lambda kind: kind.name,
-            "share": lambda kind: percent(float((tasks == kind).mean())),
-            "paper": lambda kind: paper_share(f"mix.{kind.name}", model),
-        },
-        f"Of all digits that have a column, in one draw of {len(drawn):,} held-out questions, "
-        "enriched by the paper's rule. The paper gives its shares in its appendix on loss "
-        "measures; they fit digits, not whole questions.",
     )
