@@ -16,7 +16,7 @@ from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress
 from carryscope.core.storage import read_json
 from carryscope.core.workers import Outcome
-from carryscope.model.process import keep_freed_memory, use_threads
+from carryscope.model.process import use_machine
 from carryscope.sweeps.running import side_by_side, trained
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import is_finished, steps_made
@@ -86,8 +86,7 @@ def minutes(planned: Planned) -> float:
 @cache
 def _step_seconds(recipe: str) -> float:
     """How long a training step takes, measured on a few of the first."""
-    keep_freed_memory()
-    use_threads(1)
+    use_machine(1)
     trainer = Trainer(run_config(recipe, {}))
     for _ in range(WARMING_UP):
         trainer.advance()
