@@ -19,9 +19,10 @@ from carryscope.model.transformer_lens import write_state_dict
 from carryscope.report.figures.catalogue import FIGURES, figure
 from carryscope.report.page import report_page
 from carryscope.report.paper import paper_values
-from carryscope.report.parts import Picture, Table, Text, flat
+from carryscope.report.parts import Picture, Text, flat
 from carryscope.report.sections.report import report_sections
 from carryscope.report.shelf import Absent, Shelf
+from carryscope.report.tables import Table
 from carryscope.run import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, run_config

@@ -12,7 +12,7 @@ from carryscope.core.errors import CallError
 from carryscope.core.words import counted_share
 from carryscope.report.figures.catalogue import figure
 from carryscope.report.page import report_page
-from carryscope.report.parts import Absent, Facts, Note, Numbers, Table
+from carryscope.report.parts import Absent, Facts, Note, Numbers
 from carryscope.report.sections.certificate import (
     certificate_section,
     measured_and_proved,
@@ -22,6 +22,7 @@ from carryscope.report.sections.method import commands, missing
 from carryscope.report.sections.report import report_sections
 from carryscope.report.sections.verdict import headline, verdict_section
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Table
 from carryscope.run import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config

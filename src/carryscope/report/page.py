@@ -24,11 +24,12 @@ from carryscope.model.transformer import Transformer
 from carryscope.report.explorer.page import ExplorerParts, explorer_parts
 from carryscope.report.figures.canvas import head_colours
 from carryscope.report.findings import parts_of
-from carryscope.report.parts import Cell, Folded, More, Part, Picture, Section, Table, flat
+from carryscope.report.parts import Folded, More, Part, Picture, Section, flat
 from carryscope.report.policy import content_policy
 from carryscope.report.sections.report import report_sections
 from carryscope.report.sections.why import sums_to_try, telling
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Cell, Table
 
 REPORT_FILE = "report.html"
 

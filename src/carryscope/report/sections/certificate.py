@@ -13,19 +13,17 @@ from carryscope.certificate.finding import Certificate, DigitProof, Family
 from carryscope.core.words import counted_share, spent, with_interval
 from carryscope.report.parts import (
     Absent,
-    Cell,
     Commands,
     Facts,
-    Faint,
     Folded,
     More,
     Part,
     Section,
-    Table,
     Text,
     evidence,
 )
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import LETTERS
 from carryscope.verification.risk import RiskFinding
 

@@ -16,8 +16,9 @@ from carryscope.dissection.nodes import NodeEffect
 from carryscope.dissection.rows import RowEffect, RowsFinding
 from carryscope.report.figures import picture
 from carryscope.report.paper import paper_cell, paper_text, with_paper
-from carryscope.report.parts import Cell, Faint, Note, Part, Section, Table, Text, evidence
+from carryscope.report.parts import Note, Part, Section, Text, evidence
 from carryscope.report.sections.carrying import carries_parts, keys_parts
+from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import head_name, head_roles, head_titles, row_names
 from carryscope.task.operation import BASE
 

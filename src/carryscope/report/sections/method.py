@@ -17,19 +17,10 @@ import torch
 from carryscope.certificate.certify import UNTIL
 from carryscope.certificate.finding import Certificate
 from carryscope.dissection.findings import EXPERIMENTS, Dissection
-from carryscope.report.parts import (
-    Absent,
-    Commands,
-    Facts,
-    Folded,
-    Note,
-    Part,
-    Section,
-    Table,
-    Text,
-)
+from carryscope.report.parts import Absent, Commands, Facts, Folded, Note, Part, Section, Text
 from carryscope.report.sections.certificate import unfinished
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Table
 from carryscope.training.config import RunConfig
 from carryscope.training.presets import PRESETS
 from carryscope.version import __version__

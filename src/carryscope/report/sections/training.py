@@ -12,8 +12,9 @@ from carryscope.dissection.story import TrainingStory
 from carryscope.model.config import ModelConfig
 from carryscope.report.figures import picture
 from carryscope.report.paper import paper_cell, paper_text, with_paper
-from carryscope.report.parts import Cell, Folded, More, Note, Part, Section, Table, Text, evidence
+from carryscope.report.parts import Folded, More, Note, Part, Section, Text, evidence
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Cell, Table
 from carryscope.task.columns import Task
 from carryscope.task.framework import Discovery, framework
 from carryscope.task.operation import BASE

@@ -10,21 +10,10 @@ from dataclasses import replace
 from carryscope.core.words import percent, with_interval
 from carryscope.model.config import ModelConfig
 from carryscope.report.paper import paper_text, with_paper
-from carryscope.report.parts import (
-    Cell,
-    Facts,
-    Faint,
-    Folded,
-    More,
-    Note,
-    Part,
-    Section,
-    Table,
-    Text,
-    evidence,
-)
+from carryscope.report.parts import Facts, Folded, More, Note, Part, Section, Text, evidence
 from carryscope.report.sections.algorithm import where_it_fails
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import LETTERS, TASK, above, carry, control_name, nines
 from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.faithfulness import FaithfulnessFinding
