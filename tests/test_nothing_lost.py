@@ -91,7 +91,9 @@ CALLED_NOW: dict[str, str | None] = dict.fromkeys(
         "bench --only risk --out cost.svg",
         "reproduce --only paper-7",
     ]
-)
+) | {
+    "report '{untrained}' --format jpg": "figures '{untrained}' --out figures --format jpg",
+}
 """Calls of the command line that are written otherwise today, or (None) no errors any more.
 
 By the words of the old call: `"report nowhere": "page nowhere"`.

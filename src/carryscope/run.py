@@ -17,7 +17,6 @@ runs/<name>/
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -30,6 +29,7 @@ from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import check_place, read_json, write_bytes
+from carryscope.core.workers import worker_count
 from carryscope.dissection.asking import Answer, answers, answers_without
 from carryscope.dissection.dissect import applies, dissect
 from carryscope.dissection.engine import Engine
@@ -86,11 +86,7 @@ class Run(RunDirectory):
 
     def training(self) -> TrainingSummary:
         """How the training ended."""
-        kept = self.read(TRAINING)
-        if kept.found is None:
-            make = TRAINING.line(self.directory)
-            raise CallError(kept.why or f"{self.directory} has no finished training. Run: {make}")
-        return kept.found
+        return self.there(TRAINING)
 
     def dissection(
         self,
@@ -206,7 +202,7 @@ class Run(RunDirectory):
                 known=None if again else known,
                 until=until,
                 minutes=minutes,
-                workers=(os.cpu_count() or 1) if workers is None else workers,
+                workers=worker_count(workers),
                 cluster=cluster,
                 keep=keep,
                 progress=progress,

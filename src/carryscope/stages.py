@@ -135,6 +135,14 @@ class RunDirectory:
             raise CallError(kept.why)
         return kept.found if stage.costly else self._of_this_version(kept.found)
 
+    def there(self, stage: Stage[F]) -> F:
+        """The finding that is there, of any version, or an error that says how to make it."""
+        kept = self.read(stage)
+        if kept.found is None:
+            make = f"{self.directory} has not {stage.what} yet. Run: {stage.line(self.directory)}"
+            raise CallError(kept.why or make)
+        return kept.found
+
     def known(self, stage: Stage[F]) -> F | None:
         """The finding that is there, of these weights and this version, or None."""
         return self._of_this_version(self.read(stage).found)

@@ -1,16 +1,16 @@
 """`carryscope certify` as a person uses it: proving, continuing, checking, and what it refuses."""
 
 import json
-import os
+import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from forked import Forked
 from report.certificates import certificate
 from rich.console import Console
+from waiting import wait_for
 
 from carryscope.cli.main import run
 from carryscope.core.storage import write_json
@@ -64,7 +64,7 @@ def test_certify_as_json_has_the_counts_as_decimal_strings_and_no_log(certified,
 
 
 def test_check_says_how_much_was_computed_again(certified, capsys):
-    assert run(["certify", str(certified), "--check"]) == 0
+    assert run(["certify", str(certified), "--check", "--workers", "1"]) == 0
     assert "The certificate holds" in capsys.readouterr().out
 
 
@@ -87,8 +87,8 @@ def test_certify_says_in_one_line_what_is_not_supported(tmp_path, capsys):
     assert "for models of 1 layer" in capsys.readouterr().err
     newer = make_run(tmp_path / "newer")
     text = (newer / CONFIG_FILE).read_text()
-    told = f'"format_version": {FORMAT_VERSION}'
-    (newer / CONFIG_FILE).write_text(text.replace(told, '"format_version": 99'))
+    version = f'"format_version": {FORMAT_VERSION}'
+    (newer / CONFIG_FILE).write_text(text.replace(version, '"format_version": 99'))
     assert run(["certify", str(newer)]) == 2
     assert "99" in capsys.readouterr().err
     empty = make_run(tmp_path / "empty")
@@ -99,23 +99,15 @@ def test_certify_says_in_one_line_what_is_not_supported(tmp_path, capsys):
     assert "carryscope certify" in capsys.readouterr().err
 
 
-def test_ctrl_c_keeps_what_is_proved_and_the_same_command_continues(tmp_path):
+def test_ctrl_c_keeps_what_is_proved_and_the_same_command_continues(tmp_path, capsys, monkeypatch):
     where = make_run(tmp_path / "long", digits=3)
-    command = [sys.executable, "-m", "carryscope", "certify", str(where)]
-    command += ["--until", "1", "--workers", "2", "--json"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
-    )
-    assert process.stderr is not None
-    while "boxes" not in (line := process.stderr.readline()) or " 0 boxes" in line:
-        assert line, "the search ended before it was interrupted"
-    os.killpg(process.pid, signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
-    found = json.loads(out)
-    assert process.returncode == 0
+    monkeypatch.setattr("carryscope.cli.bars.LOG_SECONDS", 0.1)
+    command = ["certify", str(where), "--until", "1", "--workers", "1", "--json"]
+    process = Forked(tmp_path, *command)
+    wait_for(lambda: re.search(r"[1-9][\d,]* boxes", process.err))
+    assert process.send(signal.SIGINT) == 0
+    found = json.loads(process.out)
     assert found["ended"] == "asked to"
     assert found["boxes"] > 0
-    again = subprocess.run(
-        [*command[:-1], "--minutes", "0.15", "--json"], capture_output=True, check=True
-    )
-    assert json.loads(again.stdout)["boxes"] > found["boxes"]
+    assert run([*command, "--minutes", "0.02"]) == 0
+    assert json.loads(capsys.readouterr().out)["boxes"] > found["boxes"]

@@ -12,17 +12,9 @@ import pytest
 from carryscope.cli.main import COMMANDS, run
 from carryscope.model.transformer_lens import read_state_dict, write_state_dict
 from carryscope.run import Run
-from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, preset, run_config
 
 CARRYSCOPE = [sys.executable, "-m", "carryscope"]
-
-
-@pytest.fixture(scope="module")
-def tiny_run(tmp_path_factory) -> Path:
-    directory = tmp_path_factory.mktemp("runs") / "tiny"
-    train(run_config("tiny", {"steps": 30, "d_model": 24}), directory)
-    return directory
 
 
 def test_help_answers_in_under_half_a_second_of_processor_time():

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from waiting import PATIENCE, wait_for
 from carryscope.cli.main import run
 from carryscope.cli.sweep import parse_seeds
 from carryscope.core.errors import CallError
+from carryscope.core.workers import this_process
 
 CARRYSCOPE = [sys.executable, "-m", "carryscope"]
 CLUSTER = ["--cluster", "tcp://127.0.0.1:1"]
@@ -75,7 +77,12 @@ def test_help_says_what_a_cluster_needs(capsys):
     assert "--renew" not in told, "the help lists nothing that is refused"
 
 
-def test_it_ends_with_the_page_and_reports_a_seed_that_failed(capsys, tmp_path):
+def test_it_ends_with_the_page_and_reports_a_seed_that_failed(capsys, tmp_path, monkeypatch):
+    @contextmanager
+    def no_processes(count, *, threads=1, shared=None):
+        yield this_process(shared)
+
+    monkeypatch.setattr("carryscope.sweeps.running.local_workers", no_processes)
     out = tmp_path / "sweep [1]"
     (out / "seed-1").mkdir(parents=True)
     (out / "seed-1" / "config.json").write_text('{"format_version": 99}')

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from carryscope.cli.console import opened, print_json, screen
+from carryscope.cli.options import Json
 from carryscope.core.errors import CallError, command
 from carryscope.core.storage import read_bytes
 from carryscope.model.files import check_version
@@ -28,7 +29,7 @@ def ask(
     file: Path | None = None,
     without: str | None = None,
     csv: bool = False,
-    json: bool = False,
+    json: Json = False,
 ) -> None:
     """Ask a model a sum and see each digit of its answer.
 
@@ -49,8 +50,6 @@ def ask(
         Parts of the model to take away, with commas: H1, MLP.
     csv
         Print question, answer, truth and whether it is right, as CSV.
-    json
-        Print the answers as JSON.
     """
     run, sums = _split(words, file)
     given = _answers(run_directory(run), sums, without)

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Literal
 
 from carryscope.cli.console import opened, print_json, print_plain
+from carryscope.cli.options import AnyRun, Json, OutFile, RunName
 from carryscope.cli.pages import place
 
 
-def import_(file: Path, /, *, out: Path, json: bool = False) -> None:
+def import_(file: Path, /, *, out: Path, json: Json = False) -> None:
     """Make a run from a TransformerLens state dict (`.pth`).
 
     Layers, heads, widths, digits and format follow from the shapes of its tensors. No code in
@@ -21,8 +22,6 @@ def import_(file: Path, /, *, out: Path, json: bool = False) -> None:
         The state dict, saved with torch.save(model.state_dict(), file).
     out
         The run directory to make.
-    json
-        Print the config of the new run as JSON.
     """
     from carryscope.api import import_model
 
@@ -36,21 +35,14 @@ def import_(file: Path, /, *, out: Path, json: bool = False) -> None:
 
 
 def export(
-    run: str, /, *, to: Literal["tl"] = "tl", out: Path | None = None, json: bool = False
+    run: RunName, /, *, to: Literal["tl"] = "tl", out: OutFile = None, json: Json = False
 ) -> None:
     """Write a run's weights as a TransformerLens state dict.
 
     Parameters
     ----------
-    run
-        A run directory or the name of a shipped model.
     to
         The format to write; `tl` is the state dict of a TransformerLens 2.x HookedTransformer.
-    out
-        The file to write. Default: model.pth in the run directory, or here for a shipped
-        model.
-    json
-        Print the path and the HookedTransformerConfig to load it into, as JSON.
     """
     from carryscope.model.transformer_lens import hooked_transformer_config, write_state_dict
 
@@ -67,16 +59,8 @@ def export(
     print_plain(path)
 
 
-def sites(run: str | None = None, /, *, json: bool = False) -> None:
-    """List the places in a model that can be read or changed, with their shapes.
-
-    Parameters
-    ----------
-    run
-        A run directory or the name of a shipped model. Default: fast-5.
-    json
-        Print the sites as JSON.
-    """
+def sites(run: AnyRun = None, /, *, json: Json = False) -> None:
+    """List the places in a model that can be read or changed, with their shapes."""
     from carryscope.model.sites import site_table
     from carryscope.model.sites import sites as sites_of
 

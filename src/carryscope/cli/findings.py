@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from carryscope.cli.bars import bars
 from carryscope.cli.console import opened, print_finding, print_json, print_plain
+from carryscope.cli.options import (
+    Again,
+    AnyRun,
+    Cluster,
+    Json,
+    QuestionSeed,
+    RunName,
+    Threads,
+    Verbose,
+)
 from carryscope.core.errors import CallError, command
 
-
-def use_machine(threads: int | None) -> None:
-    """Set the number of threads, and keep freed memory for the next pass."""
-    from carryscope.model.process import keep_freed_memory, use_threads
-
-    use_threads(threads)
-    keep_freed_memory()
+if TYPE_CHECKING:
+    from carryscope.run import Run
 
 
 def dissect(
-    run: str | None = None,
+    run: AnyRun = None,
     /,
     *,
     only: str | None = None,
     seed: int | None = None,
-    again: bool = False,
+    again: Again = False,
     show: bool = False,
-    verbose: bool = False,
-    threads: int | None = None,
-    json: bool = False,
+    verbose: Verbose = False,
+    threads: Threads = None,
+    json: Json = False,
 ) -> None:
     """Find out how a model adds: what each part of it carries.
 
@@ -34,35 +41,22 @@ def dissect(
 
     Parameters
     ----------
-    run
-        A run directory or the name of a shipped model. With --show the default is fast-5.
     only
         Parts to do, with commas: attention, edges, heads, nodes, subtasks, mlp, first_digits,
         story. Default: all of them.
     seed
         Seed of the questions. Default: that of the findings there are, or 0.
-    again
-        Do it all again, even what was found before.
     show
         Show what is there, and make nothing.
-    verbose
-        Show all tables.
-    threads
-        Processor threads. Default: all cores. Fewer are faster on a busy machine.
-    json
-        Print the findings as JSON.
     """
+    from carryscope.model.process import use_machine
     from carryscope.stages import DISSECTION
 
     if run is None and not show:
         raise CallError(f"dissect needs RUN. See {command('dissect', '--help')}.")
     chosen = opened(run)
     if show:
-        kept = chosen.read(DISSECTION)
-        if kept.found is None:
-            make = DISSECTION.line(chosen.directory)
-            raise CallError(kept.why or f"{chosen.directory} is not dissected. Run: {make}")
-        found = kept.found
+        found = chosen.there(DISSECTION)
     else:
         use_machine(threads)
         with bars() as progress:
@@ -71,16 +65,16 @@ def dissect(
 
 
 def risk(
-    run: str,
+    run: RunName,
     /,
     *,
     width: float = 0.05,
     budget: int = 1_000_000,
-    seed: int = 0,
-    again: bool = False,
-    verbose: bool = False,
-    threads: int | None = None,
-    json: bool = False,
+    seed: QuestionSeed = 0,
+    again: Again = False,
+    verbose: Verbose = False,
+    threads: Threads = None,
+    json: Json = False,
 ) -> None:
     """Measure how often a model fails over all questions, and where.
 
@@ -91,23 +85,12 @@ def risk(
 
     Parameters
     ----------
-    run
-        A run directory or the name of a shipped model.
     width
         Stop when the 95 % interval is this wide, relative to the estimate.
     budget
         Stop after this many questions.
-    seed
-        Seed of the questions.
-    again
-        Measure again, even if a precise estimate is there.
-    verbose
-        Show all tables.
-    threads
-        Processor threads. Default: all cores. Fewer are faster on a busy machine.
-    json
-        Print the findings as JSON.
     """
+    from carryscope.model.process import use_machine
     from carryscope.stages import RISK
 
     chosen = opened(run)
@@ -118,15 +101,15 @@ def risk(
 
 
 def faithful(
-    run: str,
+    run: RunName,
     /,
     *,
     algorithm: str | None = None,
-    seed: int = 0,
-    again: bool = False,
-    verbose: bool = False,
-    threads: int | None = None,
-    json: bool = False,
+    seed: QuestionSeed = 0,
+    again: Again = False,
+    verbose: Verbose = False,
+    threads: Threads = None,
+    json: Json = False,
 ) -> None:
     """Test whether a stated algorithm is the one a model runs, on right answers and wrong ones.
 
@@ -144,21 +127,10 @@ def faithful(
 
     Parameters
     ----------
-    run
-        A run directory or the name of a shipped model.
     algorithm
         An algorithm of your own to compare with: file.py:name.
-    seed
-        Seed of the questions.
-    again
-        Compare again, even if the finding is there.
-    verbose
-        Show all tables.
-    threads
-        Processor threads. Default: all cores. Fewer are faster on a busy machine.
-    json
-        Print the findings as JSON.
     """
+    from carryscope.model.process import use_machine
     from carryscope.stages import FAITHFULNESS
 
     chosen = opened(run)
@@ -169,17 +141,17 @@ def faithful(
 
 
 def certify(
-    run: str,
+    run: RunName,
     /,
     *,
     until: float = 0.99,
     minutes: float = 60.0,
     workers: int | None = None,
-    cluster: str | None = None,
+    cluster: Cluster = None,
     check: bool = False,
-    again: bool = False,
-    verbose: bool = False,
-    json: bool = False,
+    again: Again = False,
+    verbose: Verbose = False,
+    json: Json = False,
 ) -> None:
     """Prove bounds on a model's accuracy over every question.
 
@@ -191,31 +163,20 @@ def certify(
 
     Parameters
     ----------
-    run
-        A run directory or the name of a shipped model.
     until
         Stop when this share of all questions is decided.
     minutes
         Stop after this many minutes.
     workers
         Local processes. Default: one for each core.
-    cluster
-        Address of a dask scheduler (tcp://host:8786) whose workers do the work instead. They
-        run code: use only a cluster you trust.
     check
         Verify the certificate that is there, bound by bound, and prove nothing new.
-    again
-        Start from nothing, even if something is proved already.
-    verbose
-        Show all tables.
-    json
-        Print the certificate as JSON, without its log of boxes.
     """
     from carryscope.stages import CERTIFICATE
 
     chosen = opened(run)
     if check:
-        _check(run, workers=workers, cluster=cluster, json=json)
+        _check(chosen, workers=workers, cluster=cluster, json=json)
         return
     with bars() as progress:
         found = chosen.certificate(
@@ -232,27 +193,17 @@ def certify(
     print_finding(found, chosen.directory / CERTIFICATE.file, json=False, verbose=verbose)
 
 
-def _check(run: str, *, workers: int | None, cluster: str | None, json: bool) -> None:
+def _check(run: Run, *, workers: int | None, cluster: str | None, json: bool) -> None:
     """Compute every bound of a certificate again."""
-    import os
-
     from carryscope.certificate.checking import check_certificate
+    from carryscope.core.workers import worker_count
     from carryscope.stages import CERTIFICATE
 
-    chosen = opened(run)
-    model = chosen.model()  # without weights there is nothing to check, whatever else is there
-    kept = chosen.read(CERTIFICATE)
-    certificate = kept.found
-    if certificate is None:
-        make = f"Run: {command('certify', chosen.directory)}"
-        raise CallError(kept.why or f"There is no certificate in {chosen.directory}. {make}")
+    model = run.model()  # without weights there is nothing to check, whatever else is there
+    certificate, count = run.there(CERTIFICATE), worker_count(workers)
     with bars() as progress:
         checked = check_certificate(
-            model,
-            certificate,
-            workers=(os.cpu_count() or 1) if workers is None else workers,
-            cluster=cluster,
-            progress=progress,
+            model, certificate, workers=count, cluster=cluster, progress=progress
         )
     if json:
         print_json(checked._asdict() | {"holds": True})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from carryscope.cli.bars import bars
 from carryscope.cli.console import log, opened, print_json, print_plain
+from carryscope.cli.options import AnyRun, Json, Open, OutFile
 from carryscope.core.errors import CallError
 
 if TYPE_CHECKING:
@@ -17,67 +18,33 @@ Ending = Literal["svg", "png", "pdf"]
 
 
 def report(
-    run: str | None = None,
-    /,
-    *,
-    out: Path | None = None,
-    figures: Path | None = None,
-    format: Ending = "svg",
-    open: bool = False,
-    json: bool = False,
+    run: AnyRun = None, /, *, out: OutFile = None, open: Open = False, json: Json = False
 ) -> None:
     """Write the report of a run: one page for any browser, with the model in it to try.
 
     It shows the findings of all stages that were run (train, dissect, risk, faithful, certify),
     and how to run the others. The page needs no network and can be printed.
-
-    Parameters
-    ----------
-    run
-        A run directory or the name of a shipped model. Default: fast-5.
-    out
-        The file to write. Default: report.html in the run directory, or here for a shipped model.
-    figures
-        A directory to write the figures to as well, for a paper.
-    format
-        The format of those figures: svg, png or pdf.
-    open
-        Open the report in a browser.
-    json
-        Print the paths as JSON.
     """
     chosen = opened(run)
     path = place(chosen, "report.html", out)
     with bars() as progress:
         chosen.report(path, progress=progress)
-    written = write_figures(chosen.shelf(), None, figures, format) if figures else []
     if json:
-        print_json({"report": str(path), "figures": [str(each) for each in written]})
+        print_json({"report": str(path)})
         return
-    for each in (*written, path):
-        print_plain(each)
+    print_plain(path)
     if open:
         import webbrowser
 
         webbrowser.open(path.resolve().as_uri())
 
 
-def explorer(run: str | None = None, /, *, out: Path | None = None, json: bool = False) -> None:
+def explorer(run: AnyRun = None, /, *, out: OutFile = None, json: Json = False) -> None:
     """Write a page in which a model can be asked and taken apart, in any browser.
 
     One file with the model in it: it needs no server and no network. Type a sum, see where
     every head looks, click a part away and see which digits break. If the run was dissected,
     the page says what each part does.
-
-    Parameters
-    ----------
-    run
-        A run directory or the name of a shipped model. Default: fast-5.
-    out
-        The file to write. Default: explorer.html in the run directory, or here for a shipped
-        model.
-    json
-        Print the path and the size in bytes as JSON.
     """
     from carryscope.stages import DISSECTION
 
@@ -97,20 +64,18 @@ def explorer(run: str | None = None, /, *, out: Path | None = None, json: bool =
 
 
 def figures(
-    run: str | None = None,
+    run: AnyRun = None,
     /,
     *,
     out: Path,
     only: str | None = None,
     format: Ending = "svg",
-    json: bool = False,
+    json: Json = False,
 ) -> None:
     """Write the figures of a run's findings, for a page or a paper. No browser is needed.
 
     Parameters
     ----------
-    run
-        A run directory or the name of a shipped model. Default: fast-5.
     out
         The directory to write to.
     only
@@ -119,8 +84,6 @@ def figures(
         framework. Default: all that the findings allow.
     format
         svg, png or pdf.
-    json
-        Print the paths as JSON.
     """
     named = [name.strip() for name in only.split(",")] if only else None
     paths = write_figures(opened(run).shelf(), named, out, format)

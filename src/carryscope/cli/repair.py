@@ -6,18 +6,18 @@ from pathlib import Path
 
 from carryscope.cli.bars import bars
 from carryscope.cli.console import opened, print_finding
-from carryscope.cli.findings import use_machine
+from carryscope.cli.options import AnyRun, Json, Threads, Verbose
 
 
 def repair(
-    run: str | None = None,
+    run: AnyRun = None,
     /,
     *,
     out: Path,
     minutes: float = 30.0,
-    threads: int | None = None,
-    verbose: bool = False,
-    json: bool = False,
+    threads: Threads = None,
+    verbose: Verbose = False,
+    json: Json = False,
 ) -> None:
     """Repair a model that fails, in a copy, and prove the result.
 
@@ -29,19 +29,12 @@ def repair(
 
     Parameters
     ----------
-    run
-        A run directory or the name of a shipped model. Default: fast-5.
     out
         The directory of the repaired run. Every round is kept in its `rounds`.
     minutes
         Stop after this many minutes.
-    threads
-        Processor threads, and processes of the certificate. Default: all cores.
-    verbose
-        Show all tables.
-    json
-        Print the finding as JSON.
     """
+    from carryscope.model.process import use_machine
     from carryscope.repairing import REPAIR
     from carryscope.repairing import repair as repair_run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from carryscope.cli.bars import bars
 from carryscope.cli.console import print_json, print_plain, screen
-from carryscope.cli.findings import use_machine
+from carryscope.cli.options import Json, Open, Threads, Verbose
 from carryscope.core.errors import command
 
 SHOWN = ("training", "dissection", "risk", "faithfulness")
@@ -17,10 +17,10 @@ def study(
     *,
     preset: str | None = None,
     out: Path = Path("runs/study"),
-    threads: int | None = None,
-    open: bool = False,
-    verbose: bool = False,
-    json: bool = False,
+    threads: Threads = None,
+    open: Open = False,
+    verbose: Verbose = False,
+    json: Json = False,
 ) -> None:
     """Train a model and see what it learned: the place to start.
 
@@ -34,16 +34,9 @@ def study(
         The recipe to train (see `carryscope presets`). Default: the run's own, or fast-5.
     out
         The run directory.
-    threads
-        Processor threads. Default: all cores. Fewer are faster on a busy machine.
-    open
-        Open the report in a browser.
-    verbose
-        Show the tables of every stage.
-    json
-        Print the findings as JSON.
     """
     from carryscope.api import study as study_run
+    from carryscope.model.process import use_machine
     from carryscope.report.findings import parts_of
     from carryscope.report.page import REPORT_FILE
     from carryscope.report.sections.verdict import ending

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from carryscope.cli.bars import bars
 from carryscope.cli.console import print_json, print_plain, screen
-from carryscope.cli.train import ModelOptions, SeedsTrainingOptions
+from carryscope.cli.options import Json
+from carryscope.cli.train import ModelOptions, SeedsTrainingOptions, given
 from carryscope.core.errors import CallError, WorkError
 from carryscope.training.presets import DEFAULT_PRESET, run_config
-
-if TYPE_CHECKING:
-    from carryscope.training.config import RunConfig
 
 MOST_SEEDS = 10_000
 """More seeds than anybody means to name."""
@@ -27,7 +24,7 @@ def sweep(
     workers: int | None = None,
     threads: int | None = None,
     cluster: str | None = None,
-    json: bool = False,
+    json: Json = False,
     model: ModelOptions = None,
     training: SeedsTrainingOptions = None,
 ) -> None:
@@ -55,10 +52,13 @@ def sweep(
         Address of a dask scheduler (tcp://host:8786) whose workers do the work instead. They
         must see OUT under the same path, on a disk that all share, and have this version of
         carryscope. Each of a worker's threads takes a seed: start them with --nthreads 1.
-    json
-        Print sweep.json.
     """
-    config, named = _recipe(preset, model, training), parse_seeds(seeds)
+    overrides, named = given(model, training), parse_seeds(seeds)
+    if "seed" in overrides:
+        raise CallError("A sweep has many seeds: use --seeds, not --seed.")
+    if "renew" in overrides:
+        raise CallError("A sweep trains from scratch, so all parts are new: leave out --renew.")
+    config = run_config(preset, overrides)
     from carryscope.report.terminal import show
     from carryscope.sweeps.page import PAGE_FILE, summary_parts
     from carryscope.sweeps.running import sweep as sweep_seeds
@@ -81,22 +81,6 @@ def sweep(
     if found.failures:
         failures = [f"seed {one.seed}: {one.reason}" for one in found.failures]
         raise WorkError(f"{len(failures)} of {len(named)} seeds failed; {failures[0]}")
-
-
-def _recipe(preset: str, model: object, training: object) -> RunConfig:
-    """The preset with what was set on the command line."""
-    overrides = {
-        name: value
-        for options in (model, training)
-        if options is not None
-        for name, value in vars(options).items()
-        if value is not None
-    }
-    if "seed" in overrides:
-        raise CallError("A sweep has many seeds: use --seeds, not --seed.")
-    if "renew" in overrides:
-        raise CallError("A sweep trains from scratch, so all parts are new: leave out --renew.")
-    return run_config(preset, overrides)
 
 
 def parse_seeds(text: str) -> list[int]:

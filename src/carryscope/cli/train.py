@@ -12,6 +12,7 @@ from docstring_parser import parse_from_object
 
 from carryscope.cli.bars import bars
 from carryscope.cli.console import print_finding, print_json, screen
+from carryscope.cli.options import Json
 from carryscope.model.config import ModelConfig
 from carryscope.training.config import CHECKPOINT_SECONDS, TrainingConfig
 from carryscope.training.presets import DEFAULT_PRESET, PRESETS
@@ -60,7 +61,7 @@ def train(
     until_loss: float | None = None,
     threads: int | None = None,
     checkpoint_every: float = CHECKPOINT_SECONDS,
-    json: bool = False,
+    json: Json = False,
     model: ModelOptions = None,
     training: TrainingOptions = None,
 ) -> None:
@@ -89,10 +90,8 @@ def train(
         Processor threads. Default: all cores.
     checkpoint_every
         Seconds between checkpoints: the most that a kill can cost.
-    json
-        Print the summary as JSON.
     """
-    overrides = {**_given(model), **_given(training)}
+    overrides = given(model, training)
     from carryscope.api import wanted_config
     from carryscope.training.loop import train as train_run
 
@@ -111,48 +110,35 @@ def train(
     print_finding(summary, out, json=json)
 
 
-def _given(options: Any) -> dict[str, Any]:
+def given(*options: Any) -> dict[str, Any]:
     """The options that were set on the command line."""
-    if options is None:
-        return {}
-    return {name: value for name, value in vars(options).items() if value is not None}
+    named = [vars(some) for some in options if some is not None]
+    return {name: value for one in named for name, value in one.items() if value is not None}
 
 
-def presets(*, json: bool = False) -> None:
-    """List the training recipes.
-
-    Parameters
-    ----------
-    json
-        Print the recipes, with every field, as JSON.
-    """
+def presets(*, json: Json = False) -> None:
+    """List the training recipes."""
     if json:
         print_json({name: preset._asdict() for name, preset in PRESETS.items()})
         return
     from carryscope.report.parts import Table
     from carryscope.report.terminal import show
 
-    rows = [
-        (
-            name,
-            _shape(preset.model),
-            f"{preset.training.steps:,}",
-            f"{preset.minutes:g}",
-            preset.about,
-        )
-        for name, preset in PRESETS.items()
-    ]
-    table = Table(
-        name="presets",
-        title=f"Recipes (default: {DEFAULT_PRESET})",
-        head=("preset", "digits, heads, width", "steps", "minutes", "what it is for"),
-        rows=rows,
-        numeric=frozenset({2, 3}),
-        prose=frozenset({4}),
-        caption="Minutes of training on two idle cores, estimated.",
+    table = Table.of(
+        "presets",
+        f"Recipes (default: {DEFAULT_PRESET})",
+        PRESETS,
+        {
+            "preset": str,
+            "digits, heads, width": lambda name: "{0.digits}, {0.heads}, {0.d_model}".format(
+                PRESETS[name].model
+            ),
+            "steps": lambda name: f"{PRESETS[name].training.steps:,}",
+            "minutes": lambda name: f"{PRESETS[name].minutes:g}",
+            "what it is for": lambda name: PRESETS[name].about,
+        },
+        "Minutes of training on two idle cores, estimated.",
+        text=["digits, heads, width"],
+        prose=["what it is for"],
     )
     show([table], screen)
-
-
-def _shape(model: ModelConfig) -> str:
-    return f"{model.digits}, {model.heads}, {model.d_model}"

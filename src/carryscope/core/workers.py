@@ -149,6 +149,13 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def worker_count(workers: int | None) -> int:
+    """How many local workers are meant: by default one for each core."""
+    if workers is not None and workers < 1:
+        raise CallError(f"workers must be at least 1. Got {workers}.")
+    return cores() if workers is None else workers
+
+
 def shared_out(workers: int | None, threads: int | None) -> tuple[int, int]:
     """How many local workers, with how many threads each: never more threads than cores."""
     there = cores()

@@ -13,13 +13,13 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """glibc's names for when freed memory goes back to the operating system."""
 
 
-def use_threads(threads: int | None) -> None:
-    """Use so many threads in this process; None leaves torch's own choice, all cores."""
-    if threads is None:
-        return
-    if threads < 1:
+def use_machine(threads: int | None) -> None:
+    """Use so many threads in this process, by default all cores, and keep freed memory."""
+    if threads is not None and threads < 1:
         raise CallError(f"threads must be at least 1. Got {threads}.")
-    torch.set_num_threads(threads)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    keep_freed_memory()
 
 
 def keep_freed_memory() -> None:

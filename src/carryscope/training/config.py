@@ -190,7 +190,12 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     def questions_in(self, steps: int) -> int:
         """Questions in the first so many steps."""
-        return sum(map(self.batch_at, range(steps)))
+        return sum(map(self.batch_at, range(steps))) if self.final_batch else steps * self.batch
+
+    @property
+    def expected_questions(self) -> float:
+        """About how many questions the whole training has, however many steps that is."""
+        return self.steps * (3 * self.batch + (self.final_batch or self.batch)) / 4
 
     def heads_at(self, step: int) -> int | None:
         """How many heads of each layer learn at a step; None for all of them."""

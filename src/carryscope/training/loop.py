@@ -28,7 +28,7 @@ from carryscope.model.files import (
     weights_hash,
 )
 from carryscope.model.prediction import predict
-from carryscope.model.process import keep_freed_memory, use_threads
+from carryscope.model.process import use_machine
 from carryscope.training.checkpoint import (
     CHECKPOINT_FILE,
     MetricsWriter,
@@ -71,8 +71,7 @@ def train(
     """
     if checkpoint_every < 0:
         raise CallError(f"checkpoint_every must be at least 0. Got {checkpoint_every}.")
-    keep_freed_memory()
-    use_threads(threads)
+    use_machine(threads)
     with only_writer(directory):
         _claim(config, directory)
         finding = directory / FINDING_FILE
@@ -168,7 +167,6 @@ def _run(
     """Make the remaining steps, saving on the way; return the seconds spent training in all."""
     recipe, saved_at = trainer.recipe, time.monotonic()
     recent = RecentLoss(trainer.model.config.layout.answer_names)
-    everything = recipe.questions_in(recipe.steps)
 
     def save() -> None:
         metrics.flush()
@@ -176,7 +174,7 @@ def _run(
 
     with (
         MetricsWriter(directory, trainer.step) as metrics,
-        progress("training", everything, "questions") as advance,
+        progress("training", recipe.expected_questions, "questions") as advance,
     ):
         try:
             if trainer.step:

@@ -61,12 +61,6 @@ PRESETS: Mapping[str, Preset] = {
         ModelConfig(),
         PAPER,
     ),
-    "paper-5-long": Preset(
-        "The same for 1.8 million questions, the other figure the paper gives: 28,125 steps.",
-        15,
-        ModelConfig(),
-        replace(PAPER, steps=28_125),
-    ),
     "paper-5-heads-2": Preset(
         "The paper's recipe with 2 heads; it says that they pack several tasks into one.",
         3,

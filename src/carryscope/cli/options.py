@@ -1,0 +1,34 @@
+"""Options that several commands have, with the words of their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+RunName = Annotated[str, Parameter(help="A run directory or the name of a shipped model.")]
+AnyRun = Annotated[
+    str | None,
+    Parameter(help="A run directory or the name of a shipped model. Default: fast-5."),
+]
+Threads = Annotated[
+    int | None,
+    Parameter(help="Processor threads. Default: all cores. Fewer are faster on a busy machine."),
+]
+Cluster = Annotated[
+    str | None,
+    Parameter(
+        help="Address of a dask scheduler (tcp://host:8786) whose workers do the work instead. "
+        "They run code: use only a cluster you trust. They must have this version of carryscope."
+    ),
+]
+OutFile = Annotated[
+    Path | None,
+    Parameter(help="The file to write. Default: in the run directory, or here for a shipped one."),
+]
+QuestionSeed = Annotated[int, Parameter(help="Seed of the questions.")]
+Again = Annotated[bool, Parameter(help="Make the finding again, even if it is there.")]
+Verbose = Annotated[bool, Parameter(help="Show all tables.")]
+Open = Annotated[bool, Parameter(help="Open the page in a browser.")]
+Json = Annotated[bool, Parameter(help="Print the result as JSON.")]
