@@ -86,7 +86,7 @@ def reproduce(
 
 def _show_plan(planned: Sequence[Planned], workers: int) -> None:
     """What is left to do, and about how long it takes."""
-    from carryscope.report.parts import Table
+    from carryscope.report.tables import Table
     from carryscope.report.terminal import show
     from paper.plan import minutes
 

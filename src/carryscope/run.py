@@ -285,7 +285,8 @@ class Run(RunDirectory):
         """The live model as a page: it shows itself in a notebook, and can be saved."""
         from carryscope.report.explorer.page import explorer_page
 
-        return explorer_page(self.model(), self.name, self.read(DISSECTION).found)
+        found, risk = self.read(DISSECTION).found, self.read(RISK).found
+        return explorer_page(self.model(), self.name, found, risk)
 
     def __repr__(self) -> str:
         return f"Run({str(self.directory)!r})"

@@ -23,10 +23,10 @@ from carryscope.model.transformer import Transformer, initialise
 from carryscope.report.figures.catalogue import figure
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import one_pattern, staircase, table_figure
-from carryscope.report.parts import Cell, Table
 from carryscope.report.sections.dissection import node_table
 from carryscope.report.sections.training import framework_table
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Cell, Table
 from carryscope.task.tokens import Format
 from carryscope.training.config import RunConfig
 

@@ -14,7 +14,6 @@ from carryscope.dissection.findings import Dissection
 from carryscope.report.figures.circuit import circuit
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import edges, staircase, table_figure
-from carryscope.report.parts import Table
 from carryscope.report.sections import (
     carrying,
     certificate,
@@ -23,6 +22,7 @@ from carryscope.report.sections import (
     verification,
 )
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Table
 
 
 class Drawing(NamedTuple):

@@ -26,7 +26,7 @@ from carryscope.report.figures.canvas import (
     shaded,
 )
 from carryscope.report.figures.figure import Figure
-from carryscope.report.parts import Cell, Table
+from carryscope.report.tables import Cell, Table
 from carryscope.report.words import head_name, head_titles, row_names
 from carryscope.task.operation import Array
 from carryscope.task.tokens import Format

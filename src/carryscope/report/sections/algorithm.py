@@ -37,7 +37,7 @@ def algorithm_sentences(found: Dissection | None, risk: RiskFinding | None = Non
         told += [_carries(found.subtasks, layers)] if found.subtasks else []
         told += [_combines(found)] if found.mlp or not found.model.d_mlp else []
         told += [_follows(found.first_digits)] if found.first_digits else []
-    return told + ([_fails(risk)] if risk else [])
+    return told + ([where_it_fails(risk)] if risk else [])
 
 
 def _reads(finding: AttentionFinding, layers: int) -> str:
@@ -127,7 +127,8 @@ def _follows(finding: FirstDigitsFinding) -> str:
     return f"A {TASK.carry} is reliably followed {listed(told)}.{''.join(token)}"
 
 
-def _fails(finding: RiskFinding) -> str:
+def where_it_fails(finding: RiskFinding) -> str:
+    """The look-ahead from which on digits are wrong."""
     unsafe = [case for case in finding.cases if case.wrong.low >= UNSAFE]
     if not unsafe:
         worst = max(finding.cases, key=lambda case: case.wrong.high)

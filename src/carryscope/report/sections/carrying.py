@@ -9,7 +9,8 @@ from carryscope.core.words import percent, with_interval
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.first_digits import CarryEffect
 from carryscope.report.paper import paper_text, with_paper
-from carryscope.report.parts import Cell, Part, Table
+from carryscope.report.parts import Part
+from carryscope.report.tables import Cell, Table
 from carryscope.report.words import PASSES, nines
 
 

@@ -14,10 +14,18 @@ from carryscope.dissection.heads import HeadEffect
 from carryscope.dissection.nodes import NodeEffect
 from carryscope.report.figures import picture
 from carryscope.report.paper import paper_cell, paper_text, with_paper
-from carryscope.report.parts import Cell, Faint, Note, Part, Section, Table, Text
+from carryscope.report.parts import Note, Part, Section, Text, evidence
 from carryscope.report.sections.carrying import carries_parts, keys_parts
+from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import head_name, head_roles, head_titles, row_names
 from carryscope.task.operation import BASE
+
+STAIRCASE = {
+    "present": "The heads step down the columns: a double staircase",
+    "partial": "Some heads step down the columns: part of a staircase",
+    "absent": "The heads do not step down the columns: there is no staircase",
+}
+"""What is claimed of attention."""
 
 GUESSING = math.log(BASE)
 """The loss of guessing a digit: as dark as a cell gets."""
@@ -32,16 +40,17 @@ PAPER_CLASSES = {
 
 
 def dissection_sections(found: Dissection) -> list[Section]:
-    """A section for each experiment that was made; what it found comes first."""
+    """A section for each experiment that was made; its title is what it found."""
     return [
-        Section(
+        evidence(
             name.replace("_", "-"),
-            title,
             short,
-            [Text(getattr(found, name).statement, lead=True), *make(found)],
+            finding.statement,
+            make(found),
+            claim=STAIRCASE[finding.staircase] if name == "attention" else "",
         )
-        for name, (title, short, make) in SECTIONS.items()
-        if getattr(found, name) is not None
+        for name, (short, make) in SECTIONS.items()
+        if (finding := getattr(found, name)) is not None
     ]
 
 
@@ -172,11 +181,11 @@ def _node_cell(found: Dissection, node: NodeEffect) -> str:
 
 
 SECTIONS = {
-    "attention": ("Where the heads look", "Attention", _attention),
-    "edges": ("Which tokens each digit needs", "Edges", _edges),
-    "heads": ("What each head is needed for", "Heads", _heads),
-    "nodes": ("What each node is for", "Nodes", _nodes),
-    "mlp": ("The keys of the MLP", "Keys", keys_parts),
-    "first_digits": ("How the first digits find their carry", "First digits", carries_parts),
+    "attention": ("Attention", _attention),
+    "edges": ("Edges", _edges),
+    "heads": ("Heads", _heads),
+    "nodes": ("Nodes", _nodes),
+    "mlp": ("Keys", keys_parts),
+    "first_digits": ("First digits", carries_parts),
 }
-"""The experiments of a dissection: title, name in the contents, and how parts are made of it."""
+"""The experiments of a dissection: the name in the contents, and how parts are made of it."""
