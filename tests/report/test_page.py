@@ -102,7 +102,7 @@ def test_after_four_screens_comes_the_evidence_folded_and_each_titled_by_its_cla
     assert claims["failures"] == "It fails once two nines lie below"
     assert claims["attention"] == "The heads step down the columns: a double staircase"
     assert claims["heads"] == "Base addition needs H0, which reads its own column"
-    assert claims["mlp"] == "The key decides A2 to A0"
+    assert claims["mlp"] == "The columns that the heads read decide A5, A3, A2, A1 and A0"
     for section in sections[2:-1]:
         lead = section.parts[0]
         assert isinstance(lead, Text)
