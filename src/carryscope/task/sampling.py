@@ -75,19 +75,15 @@ def with_nines(
 def near_nines(
     generator: np.random.Generator, questions: Questions, cells: Bool[Array, "batch column"]
 ) -> Questions:
-    """The questions with the marked cells one off from propagating, by a uniform digit pair.
+    """The questions with the marked cells one off from propagating, on a side by a fair coin.
 
-    For addition these pairs sum to 8 or 10, nine pairs each.
+    For addition these columns sum to 8 or 10. All pairs with that sum are as likely.
     """
     operation = questions.operation
-    off = np.abs(operation.raw.astype(np.int64) - operation.propagates)
-    pairs = np.argwhere(off == 1).astype(np.int8)
-    drawn = pairs[generator.integers(0, len(pairs), cells.shape)]
-    return Questions(
-        np.where(cells, drawn[..., 0], questions.first),
-        np.where(cells, drawn[..., 1], questions.second),
-        operation,
-    )
+    first, second = questions.first.copy(), questions.second.copy()
+    raws = operation.propagates + generator.choice((-1, 1), int(cells.sum()))
+    first[cells], second[cells] = _pairs_of(generator, raws, operation)
+    return Questions(first, second, operation)
 
 
 def with_states(
@@ -150,11 +146,18 @@ def _with_column(
     generator: np.random.Generator, questions: Questions, column: int, raws: Int[Array, " batch"]
 ) -> Questions:
     """The questions with one column replaced by a random pair of the given raw values."""
-    raw_of_pair = questions.operation.raw.ravel()
+    first, second = questions.first.copy(), questions.second.copy()
+    first[:, column], second[:, column] = _pairs_of(generator, raws, questions.operation)
+    return Questions(first, second, questions.operation)
+
+
+def _pairs_of(
+    generator: np.random.Generator, raws: Int[Array, " cell"], operation: Operation
+) -> tuple[Int[Array, " cell"], Int[Array, " cell"]]:
+    """For each raw value the two digits of a random pair that has it."""
+    raw_of_pair = operation.raw.ravel()
     pairs = np.argsort(raw_of_pair, kind="stable")
     start = np.searchsorted(raw_of_pair[pairs], raws, side="left")
     stop = np.searchsorted(raw_of_pair[pairs], raws, side="right")
     drawn = pairs[generator.integers(start, stop)]
-    first, second = questions.first.copy(), questions.second.copy()
-    first[:, column], second[:, column] = drawn // BASE, drawn % BASE
-    return Questions(first, second, questions.operation)
+    return drawn // BASE, drawn % BASE

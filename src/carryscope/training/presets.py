@@ -49,8 +49,8 @@ FAST = TrainingConfig(
 )
 
 EXACT = TrainingConfig(
-    seed=0,
-    steps=8000,
+    seed=1,
+    steps=10_000,
     batch=128,
     final_batch=512,
     learning_rate=2e-3,

@@ -1,0 +1,57 @@
+"""The shipped exact adder: proved right on every question, and checked in full every time."""
+
+import numpy as np
+import pytest
+
+import carryscope as cs
+from carryscope.certificate.checking import check_certificate
+from carryscope.core.storage import read_json
+from carryscope.model.prediction import answer
+from carryscope.stages import CERTIFICATE
+from carryscope.task.sampling import uniform, with_states
+from carryscope.task.strata import all_strata, stratum_states
+from carryscope.training.presets import preset
+
+
+@pytest.fixture(scope="module")
+def run():
+    return cs.load("exact-5")
+
+
+def test_it_was_made_by_its_recipe(run):
+    assert run.config.training == preset("exact-5").training
+    assert run.config.model == preset("exact-5").model
+
+
+def test_every_bound_of_its_certificate_is_computed_again_and_holds(run):
+    certificate = read_json(run.directory / CERTIFICATE.file, CERTIFICATE.record)
+    checked = check_certificate(run.model(), certificate, workers=1)
+    assert certificate.proved_right == certificate.questions == "10000000000"
+    assert checked.boxes == sum(digit.boxes for digit in certificate.per_digit) > 10_000
+    assert checked.claims > checked.boxes
+
+
+@pytest.mark.parametrize("question", ["99999+1", "445+555", "54321+45679", "0+0", "99999+99999"])
+def test_it_adds_what_the_papers_model_cannot(run, question):
+    first, second = map(int, question.split("+"))
+    given = run.ask(question)
+    assert int(given.answer) == first + second
+    assert given.correct
+
+
+def test_its_heads_read_every_column_that_can_decide_a_digit(run):
+    attention = run.dissection().attention
+    for digit in range(6):
+        read = {one.column for one in attention.readings if one.answer == f"A{digit}"}
+        assert set(range(min(digit + 1, 5))) <= read
+
+
+@pytest.mark.slow
+def test_ten_million_questions_of_every_kind_are_answered_right_in_float32(run):
+    generator, model = np.random.default_rng(7), run.model()
+    states = np.stack([stratum_states(name) for name in all_strata(5)])
+    for _ in range(100):
+        drawn = states[generator.integers(0, len(states), 50_000)]
+        for questions in (uniform(generator, 50_000, 5), with_states(generator, drawn)):
+            given = answer(model, questions, free_running=False)
+            assert given.right.all()
