@@ -255,12 +255,13 @@ NEXT_TO = ("fast-5", "paper-5-heads-2", "paper-5-heads-4", "paper-10")
     "name", [pytest.param(p, marks=[pytest.mark.slow] * (p in NEXT_TO)) for p in PRESETS]
 )
 def test_there_is_a_report_for_every_preset(name, tmp_path, few_questions):
-    config = run_config(name, {"steps": 3, "batch": 8, "final_batch": 0, "d_model": 24})
+    width = 8 * PRESETS[name].model.heads
+    config = run_config(name, {"steps": 3, "batch": 8, "final_batch": 0, "d_model": width})
     train(config, tmp_path / "run")
     run = Run(tmp_path / "run")
     run.dissection("attention")
     told = text_of(run.shelf())
-    assert f"--preset {name} --d-model 24" in told
+    assert f"--preset {name} --d-model {width}" in told
     assert f"adds two {config.model.digits}-digit numbers" in told
     assert "There is no staircase" in told
 
