@@ -85,6 +85,8 @@ RENAMED: dict[str, str | None] = dict.fromkeys(
         "faithfulness/inside/*/heads",
         "risk/free_running",
         "risk/failures",
+        "risk/naive",
+        "risk/search/common_pair",
         "certificate/wrong_families/*/example",
         "certificate/undecided_families/*/example",
     ]
@@ -318,14 +320,6 @@ def unpacked(text: str) -> bytes:
     return zlib.decompress(base64.b64decode(text))
 
 
-def risk_record(found: Any) -> dict[str, Any]:
-    """Of the digit pair that failures share, told in words, the numbers."""
-    told = facts(found)
-    pair = told["search"]["common_pair"] or ""
-    told["search"]["common_pair"] = [int(number) for number in re.findall(r"\d+", pair)]
-    return told
-
-
 def answers_record(run: Any) -> dict[str, Any]:
     """All clean logits; of those after interventions all choices, and every tenth loss."""
     questions = drawn_questions(seed=1)
@@ -416,7 +410,7 @@ def shipped_copy(tmp_path_factory):
 
 STAGES = {
     "dissection": lambda run: facts(dissection(run)),
-    "risk": lambda run: risk_record(risk(run)),
+    "risk": lambda run: facts(risk(run)),
     "faithfulness": lambda run: facts(faithfulness(run)),
     "certificate": lambda run: certificate_record(certificate(run)),
 }
@@ -425,7 +419,7 @@ STAGES = {
 KEPT = {
     "training": lambda run: facts(kept(run, "training")),
     "dissection": lambda run: facts(kept(run, "dissection")),
-    "risk": lambda run: risk_record(kept(run, "risk")),
+    "risk": lambda run: facts(kept(run, "risk")),
     "faithfulness": lambda run: facts(kept(run, "faithfulness")),
 }
 """What was found before."""
