@@ -83,14 +83,11 @@ def _edges(found: Dissection) -> list[Part]:
 
 def _heads(found: Dissection) -> list[Part]:
     papers = {
-        "With all heads": paper_text("head.none.text", found.model),
         "without the base-add head": paper_text("head.base-add", found.model),
-        "the same in its text": paper_text("head.base-add.text", found.model),
         "without one of the others": paper_text("head.others", found.model),
     }
-    told = [f"{what} {text}" for what, text in papers.items() if text]
-    notes = [Note(f"{'; '.join(told)}.", "The paper's loss on BA questions")] if told else []
-    return [head_table(found), *notes]
+    told = "; ".join(f"{what} {text}" for what, text in papers.items() if text)
+    return [head_table(found), *([Note(f"{told}.", "The paper's loss on BA")] if told else [])]
 
 
 def head_table(found: Dissection) -> Table:
