@@ -42,7 +42,8 @@ batches) is shown beside them and does not count. On their machine it was rounde
 
 **Replicated**: it holds in surely more than half of the draws. **Contradicted**: in surely less. \
 **Mixed**: neither. These are one-sided exact tests at 5 %, adjusted for the number of claims \
-(Holm). **Vacuous**: untrained models show it too. **Not decidable here**: too few draws so far."""
+(Holm). **Vacuous**: untrained models show it too. **Not decidable here**: too few draws. \
+**So far**: not all planned draws are in, so the verdict can still change."""
 
 STRIPS_NOTE = """\
 In the strips a dot is a draw: green if its heads read three columns, blue if two, black if fewer; \
@@ -149,7 +150,10 @@ def _of(values: Sequence[Value]) -> str:
 
 
 def _verdict(one: Judged, *, quick: bool) -> str:
-    return Markdown(f"**{'not judged' if quick else one.verdict}**")
+    if quick:
+        return Markdown("**not judged**")
+    final = one.complete or one.verdict in (Verdict.OPEN, Verdict.VACUOUS)
+    return Markdown(f"**{one.verdict}{'' if final else ' so far'}**")
 
 
 def _held(one: Judged) -> str:
