@@ -167,16 +167,16 @@ def _held(one: Judged) -> str:
 def _claim(one: Judged, strips: str, *, quick: bool) -> str:
     """A paragraph and a strip."""
     claim = one.claim
-    values = [value.value for value in one.fresh if value.value is not None]
-    said = f"Holds if {claim.rule} {claim.limit:g}."
-    if values:
-        said += f" {_of(one.fresh)}, from {_short(min(values))} to {_short(max(values))}."
-    said += f" Authors' draw {_authors(one.authors)}." if one.authors else ""
-    if one.claim.any_one_layer:
-        said += f" Untrained models: {one.untrained.count} of {one.untrained.of}."
+    said = [f"Holds if {claim.rule} {claim.limit:g}"]
+    said += [f"fresh draws {_of(one.fresh)}"] if one.fresh else []
+    said += [f"authors' draw {_authors(one.authors)}"] if one.authors else []
+    if claim.any_one_layer:
+        said.append(f"untrained models {one.untrained.count} of {one.untrained.of}")
+    decided = one.verdict is not Verdict.OPEN
+    verdict = f"{_verdict(one, quick=quick)} " if decided else ""
     heading = f'<a id="{claim.id}"></a>\n### {claim.title}'
-    text = f"{_verdict(one, quick=quick)} · “{claim.sentence}” ({claim.where}). {claim.measures}"
-    parts = [heading, f"{text} {said}"]
+    text = f"{verdict}“{claim.sentence}” ({claim.where}). {claim.measures}"
+    parts = [heading, f"{text} {'; '.join(said)}."]
     if one.fresh or one.authors:
         parts.append(f"![one dot per draw]({strips}/{claim.id}.svg)")
     return "\n\n".join(parts)
