@@ -5,7 +5,7 @@ runs/<name>/
   model.safetensors    weights
   checkpoint/          what exact resume needs, while the training is under way
   metrics.jsonl        one record per step
-  findings/*.json      one file per stage, and the nodes in the format of the paper's authors
+  findings/*.json      one file per stage
   report.html          everything above on one page, and the model to try
   README.md            the model's card
 

@@ -7,7 +7,7 @@ import re
 import altair as alt
 import pytest
 
-from carryscope.report.figures.drawing import SAYS, TIP, data, shade
+from carryscope.report.figures.drawing import SAYS, TIP, data
 from carryscope.report.figures.figure import Figure
 from carryscope.report.tables import as_csv
 
@@ -64,7 +64,7 @@ def test_our_own_names_and_numbers_are_left_alone(text):
 
 def test_charts_on_one_page_share_no_ids():
     charts = [
-        alt.Chart(data([{"x": x, "share": 0.5}])).mark_point().encode(x="x:Q", color=shade("s"))
+        alt.Chart(data([{"x": x, "share": 0.5}])).mark_point().encode(x="x:Q", color="share:Q")
         for x in (1, 2)
     ]
     pages = [Figure(chart, "", "").svg() for chart in charts]

@@ -12,9 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from carryscope.dissection.capture import block_of
 from carryscope.dissection.interventions import Ablate, Cut, Intervention, Patch
-from carryscope.model.sites import Hook, Recorder, Site, leave_alone
+from carryscope.model.sites import Hook, Site
 from carryscope.model.transformer import Transformer
 from carryscope.task.questions import Questions
 
@@ -88,17 +87,7 @@ def _cutting(one: Cut) -> Hook:
 
 
 def _values(model: Transformer, site: str, questions: Questions) -> Tensor:
-    """The clean values at a site. The pass ends with the part that has the site."""
+    """The clean values at a site."""
     tokens = torch.from_numpy(model.config.layout.encode(questions))
-    _, number, part = site.split(".", 2)
-    *below, block = (block_of(model, layer) for layer in range(int(number) + 1))
-    recorder = Recorder(frozenset([part.removeprefix("attn.")]))
     with torch.inference_mode():
-        residual = model.embed(tokens) + model.pos_embed(tokens)
-        for one in below:
-            residual = one(residual, leave_alone)
-        if part.startswith("attn."):
-            block.attn(block.ln1(residual, leave_alone), recorder)
-        else:
-            block(residual, recorder)
-    return next(iter(recorder.values.values()))
+        return model.run_with_cache(tokens, [site])[1][site]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -24,7 +23,7 @@ from carryscope.model.transformer import Transformer
 from carryscope.report.explorer.page import ExplorerParts, explorer_parts
 from carryscope.report.figures.canvas import head_colours
 from carryscope.report.findings import parts_of
-from carryscope.report.parts import Folded, More, Part, Picture, Section, flat
+from carryscope.report.parts import Part, Picture, Section, flat
 from carryscope.report.policy import content_policy
 from carryscope.report.sections.report import report_sections
 from carryscope.report.sections.why import sums_to_try, telling
@@ -109,35 +108,16 @@ def notebook(finding: Any) -> str:
 def fragment(parts: Iterable[Part]) -> str:
     """Parts as a piece of HTML that stands in any page, such as the output of a notebook cell.
 
-    It has its style with it and runs nothing. Figures are drawn only where they are in sight.
+    It has its style with it and runs nothing. What a page adds is folded, and there no figure is
+    drawn: many findings may stand in one notebook.
     """
     style = head_colours(":root") + _read("colours.css")
     style = style.replace(":root", ".carryscope-finding")
     inner = "".join(_read(f"{name}.css") for name in ("parts", "figures", "fragment"))
     environment = _environment(lambda figure: figure.svg(), live=False)
     return environment.get_template("fragment.html").render(
-        style=f"{style}.carryscope-finding {{\n{inner}}}\n", parts=_in_short(parts)
+        style=f"{style}.carryscope-finding {{\n{inner}}}\n", parts=parts
     )
-
-
-def _in_short(parts: Iterable[Part]) -> list[Part]:
-    """Parts without the pictures that are not in sight; what a page adds is one fold at the end."""
-    short: list[Part] = []
-    more: list[Part] = []
-    for part in parts:
-        if isinstance(part, Folded):
-            short.append(replace(part, parts=_no_pictures(part.parts)))
-        elif isinstance(part, Section):
-            short.append(replace(part, parts=_in_short(part.parts)))
-        elif isinstance(part, More):
-            more += _no_pictures(part.parts)
-        else:
-            short.append(part)
-    return [*short, *([Folded("More", more)] if more else [])]
-
-
-def _no_pictures(parts: Iterable[Part]) -> list[Part]:
-    return [part for part in _in_short(parts) if not isinstance(part, Picture)]
 
 
 def _read(file: str) -> str:

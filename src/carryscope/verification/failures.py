@@ -6,7 +6,6 @@ questions found by changing single digits and by swapping the two numbers.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -54,9 +53,6 @@ class FailureSearch(msgspec.Struct, frozen=True, kw_only=True):
     """Those that fail too."""
     unpredicted: list[Unpredicted]
     """Those in strata that almost never fail, the least expected first."""
-    common_pair: str | None
-    """The most frequent digit pair among the sample's failures in strata that almost never fail,
-    such as `column 3: 5+5 in 17 of 20`. A hint where to look, not a test."""
     order_matters: Rate
     """The chance that only one of a+b and b+a is right: 0 if the model commutes."""
 
@@ -141,7 +137,6 @@ def look_around(
         tried=tried + more,
         failed=len(found) + len(again),
         unpredicted=_unpredicted(partition, Questions.joined([rare(found), rare(again)]), rate),
-        common_pair=_common_pair(rare(failing)),
         order_matters=_order_matters(judge, partition, generator),
     )
 
@@ -171,26 +166,6 @@ def _unpredicted(partition: Partition, rare: Questions, rate: Array) -> list[Unp
         name, share = partition.names[strata[i]], round(float(rate[strata[i]]), 6)
         seen.setdefault(text, Unpredicted(question=text, stratum=name, stratum_rate=share))
     return list(seen.values())[:SHOWN]
-
-
-def _common_pair(rare: Questions) -> str | None:
-    """The digit pair of a column that most of the questions share, in either order."""
-    if len(rare) < 2:
-        return None
-    low = np.minimum(rare.first, rare.second).astype(np.int64)
-    high = np.maximum(rare.first, rare.second)
-    codes = np.where(high > 0, BASE * low + high, -1)
-    pairs = Counter(
-        (column, int(code))
-        for column in range(rare.digits)
-        for code in np.sort(codes[:, column])
-        if code >= 0
-    )
-    if not pairs:
-        return None
-    (column, code), count = pairs.most_common(1)[0]
-    pair = rare.operation.text(*divmod(code, BASE))
-    return f"column {column}: {pair} in {count} of {len(rare)}"
 
 
 def _order_matters(judge: Judge, partition: Partition, generator: np.random.Generator) -> Rate:

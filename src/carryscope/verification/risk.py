@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from carryscope.core.errors import CallError
-from carryscope.core.evidence import Z_95, Finding, Share
+from carryscope.core.evidence import Finding, Share
 from carryscope.core.progress import Progress, silent
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
@@ -32,9 +32,6 @@ EXHAUSTIVE_DIGITS = 3
 
 WIDTH, BUDGET = 0.05, 1_000_000
 """By default, test until the 95 % interval is 5 % of the estimate wide, or this many questions."""
-
-NAIVE = 1_000_000
-"""The uniform questions of the usual test."""
 
 MOST_FAILURES = 10
 """Patterns listed as the likeliest failures."""
@@ -63,17 +60,6 @@ class DigitRisk(msgspec.Struct, frozen=True, kw_only=True):
     free_running: Rate
 
 
-class NaiveTest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the usual test, a million uniform questions, would find."""
-
-    questions: int
-    low: float
-    high: float
-    """Its interval, if it found exactly the estimated share of failures."""
-    for_our_width: int
-    """Uniform questions that it needs for an interval as narrow as ours."""
-
-
 class RiskFinding(Finding, frozen=True, kw_only=True):
     """How often a model fails, and where."""
 
@@ -94,7 +80,6 @@ class RiskFinding(Finding, frozen=True, kw_only=True):
     strata: list[StratumRisk]
     """Failing strata first, by their contribution; then all others."""
     search: FailureSearch
-    naive: NaiveTest
     verdict: str
 
     @property
@@ -178,7 +163,6 @@ def judged_risk(
         cases=case_risks(tally),
         strata=_strata(tally, judge),
         search=look_around(judge, strata, tally.all_failing, rates, generator),
-        naive=_naive(tally.failure),
         verdict="",
     )
     return msgspec.structs.replace(finding, verdict=risk_verdict(finding))
@@ -220,11 +204,3 @@ def _simplest_of_each(tally: Tally, judge: Judge) -> dict[int, str]:
         s: fewest_digits(shrunk[end - len(part) : end], 1).texts()[0]
         for s, part, end in zip(strata, starts, ends, strict=True)
     }
-
-
-def _naive(rate: Rate) -> NaiveTest:
-    expected = Share.measured(round(rate.estimate * NAIVE), NAIVE)
-    half = (rate.high - rate.low) / 2
-    spread = rate.estimate * (1 - rate.estimate)
-    needed = round(spread * (Z_95 / half) ** 2) if half and rate.estimate else 0
-    return NaiveTest(questions=NAIVE, low=expected.low, high=expected.high, for_our_width=needed)

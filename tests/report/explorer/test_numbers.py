@@ -81,11 +81,14 @@ def worst_difference(explorer, model: Transformer, questions: Questions, changes
     return worst
 
 
-def test_200_questions_have_the_logits_of_python_clean_and_under_each_kind_of_ablation(
-    shipped, shipped_model
-):
-    rows = range(17)
-    changes = [([], "mean", [])]
+def test_200_questions_have_the_logits_of_python(shipped, shipped_model):
+    questions = Samples(5, seed=1).varied[:200]
+    worst = worst_difference(shipped, shipped_model, questions, [([], "mean", [])])
+    assert max(worst.values()) < CLOSE, worst
+
+
+def test_under_each_kind_of_ablation_the_logits_are_those_of_python(shipped, shipped_model):
+    rows, changes = range(17), []
     for how in ("mean", "zero"):
         changes += [
             (["P13.L0.H2"], how, [z([13], 2, how)]),
@@ -99,9 +102,9 @@ def test_200_questions_have_the_logits_of_python_clean_and_under_each_kind_of_ab
         (["L0.MLP"], "mean", [mlp(rows, "mean")]),
         (["L0.MLP"], "zero", [mlp(rows, "zero")]),
     ]
-    questions = Samples(5, seed=1).varied[:200]
+    questions = Samples(5, seed=1).varied[170:200]
     worst = worst_difference(shipped, shipped_model, questions, changes)
-    assert len(worst) == 12
+    assert len(worst) == 11
     assert max(worst.values()) < CLOSE, worst
 
 

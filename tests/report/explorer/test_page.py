@@ -238,11 +238,11 @@ def test_sayings_tell_a_shared_purpose_with_its_partners(found):
     shared = msgspec.structs.replace(purpose, node="P13.L0.H1+H2", heads=[1, 2])
     subtasks = msgspec.structs.replace(found.subtasks, purposes=[shared])
     told = sayings(msgspec.structs.replace(found, subtasks=subtasks))
-    assert told.nodes["P13.L0.H2"].startswith(
+    assert told["nodes"]["P13.L0.H2"].startswith(
         "Carries state(2), together with H1: whether column 2"
     )
-    assert told.nodes["P13.L0.H0"].startswith("What it carries was not found. Without it 83% of")
-    assert told.nodes["P16.L0.H2"].startswith("Not used:")
+    assert told["nodes"]["P13.L0.H0"].startswith("What it carries was not found. Without it 83% of")
+    assert told["nodes"]["P16.L0.H2"].startswith("Not used:")
 
 
 def test_the_command_writes_the_page_and_ends_with_its_path(tiny_run, capsys, tmp_path):

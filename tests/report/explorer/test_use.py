@@ -296,3 +296,99 @@ def test_the_tour_is_walked_back_and_left_by_the_keyboard(shipped):
     assert shipped.part("tour").is_hidden()
     focused = shipped.page.evaluate("document.activeElement.dataset.part")
     assert focused == "tour-open"
+
+
+def test_why_a_digit_is_wrong_is_told_in_the_words_of_python(shipped):
+    """For fifty sums that fail: the same sentence, so the same columns, read and not read."""
+    run = carryscope.load()
+    failing = [stratum.simplest for stratum in run.risk().strata if stratum.simplest][:50]
+    assert len(failing) == 50
+    told = 0
+    for given in answers_without(run.model(), failing, ()):
+        shipped.type(given.question)
+        for place, digit in enumerate(given.digits):
+            if digit.explanation is not None:
+                shipped.call("explorer.store.look(argument)", 11 + place)
+                assert shipped.part("why").inner_text() == digit.explanation.sentence
+                told += 1
+    assert told >= 50
+
+
+def test_columns_show_who_reads_them_and_the_one_that_nobody_reads(shipped):
+    readers = shipped.page.locator(".reader").all_inner_texts()
+    assert readers == ["", "", "H0", "H1", "H2", "no head"]
+    blind = shipped.page.locator(".digit[data-blind]").all()
+    assert [one.get_attribute("aria-label")[:3] for one in blind] == ["D0,", "D'0"]
+    assert shipped.page.locator(".carry").all_inner_texts() == ["", "", "1", "1", "1", ""]
+    shipped.page.locator(".answer").nth(5).click()
+    assert shipped.page.locator(".digit[data-blind]").count() == 0
+    assert shipped.part("why").inner_text().startswith("A0 is 0, which is right.")
+
+
+def test_a_head_that_is_taken_away_reads_nothing(shipped):
+    shipped.named("L0.H1").click()
+    assert shipped.page.locator(".reader").all_inner_texts()[2:] == [
+        "H0",
+        "no head",
+        "H2",
+        "no head",
+    ]
+
+
+def test_every_failure_that_is_shown_is_one(shipped):
+    seen = set()
+    for _ in range(20):
+        shipped.part("failure").click()
+        assert shipped.call("explorer.result.digits.some((digit) => !digit.right)")
+        assert shipped.part("why").get_attribute("data-wrong") is not None
+        seen.add(shipped.part("input").input_value())
+    assert len(seen) == 20
+    assert shipped.part("failure").inner_text() == "Show me the next failure"
+
+
+def test_without_known_failures_none_is_promised(explore_model, random_model):
+    explorer = explore_model(random_model(digits=2))
+    assert explorer.part("failure").count() == 0
+
+
+def test_the_tour_leaves_nothing_to_undo_and_shows_again_what_was_there(shipped):
+    shipped.type("25+79")
+    past = shipped.call("explorer.store.past.length")
+    shipped.part("tour-open").click()
+    for _ in range(4):
+        shipped.part("tour-next").click()
+    shipped.part("tour-close").click()
+    assert shipped.call("explorer.store.past.length") == past
+    assert shipped.part("input").input_value() == "25+79"
+    assert shipped.removed == []
+
+
+def test_a_copied_link_leaves_the_state_in_sight(shipped):
+    shipped.named("L0.H1").click()
+    before = shipped.status
+    shipped.part("copy").click()
+    shipped.page.wait_for_function(
+        "document.querySelector('.carryscope-explorer').explorer.removed.timer"
+    )
+    assert shipped.status == before
+
+
+def test_a_link_to_a_sum_opens_at_the_digit_that_is_wrong(shipped):
+    shipped.page.evaluate("location.hash = '#explorer?q=9930+70'")
+    shipped.part("short-answer").get_by_text("9930+70").wait_for()
+    wrong = shipped.call("explorer.result.digits.findIndex((digit) => !digit.right)")
+    assert wrong >= 0
+    assert shipped.call("explorer.store.state.row") == 11 + wrong
+
+
+def test_fingers_have_room_on_a_phone(shipped):
+    shipped.page.set_viewport_size({"width": 390, "height": 800})
+    small = shipped.page.evaluate(
+        """() => [...document.querySelectorAll("button, summary")]
+        .filter((one) => one.offsetParent).map((one) => [one.textContent, one.offsetHeight])
+        .filter(([, height]) => height < 40)"""
+    )
+    wide = shipped.page.evaluate("document.documentElement.scrollWidth")
+    shipped.page.set_viewport_size({"width": 1280, "height": 900})
+    assert small == []
+    assert wide == 390

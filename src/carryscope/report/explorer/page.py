@@ -31,8 +31,8 @@ from carryscope.task.tokens import POSITIVE
 from carryscope.verification.risk import RiskFinding
 
 SCRIPTS = (
-    "task numbers weights parts transformer state dom sum attention inspector removed steps tour "
-    "main"
+    "task numbers weights parts transformer state dom explain sum attention inspector removed "
+    "steps tour main"
 ).split()
 """The page's JavaScript in the order in which it is joined; each file uses those before it."""
 

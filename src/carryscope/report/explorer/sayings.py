@@ -1,61 +1,46 @@
 """What the findings say about the parts of a model, in words for a person.
 
-In: a dissection, or none. Out: `Sayings`. All of it is text: the page shows it as such,
+In: a dissection, or none. Out: data for the page. All of it is text: the page shows it as such,
 whatever characters a finding holds.
 """
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
 from carryscope.core.words import brief
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.report.words import CARRIED
 
-
-class Sayings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about each part, by its name."""
-
-    looked: bool
-    """Whether anyone looked for what nodes do: then nothing said is nothing found."""
-    nodes: dict[str, str]
-    """A sentence or two about each node, such as `P13.L0.H2`."""
-    carries: dict[str, str]
-    """What a node carries, as short as can be: `BA(3)`."""
-    roles: dict[str, str]
-    """What each head attends to: `L0.H0` its `own column`."""
-    staircase: str
-    """Where the heads look, in a sentence."""
-    source: str
-    """What all this rests on; without findings, how to get them."""
+NOTHING = (
+    "This run has no findings, so the page cannot say what each part is for. "
+    "carryscope dissect RUN finds out; then write the page again."
+)
 
 
-def sayings(dissection: Dissection | None) -> Sayings:
-    """What the findings say."""
-    if dissection is None:
-        return Sayings(
-            looked=False,
-            nodes={},
-            carries={},
-            roles={},
-            staircase="",
-            source=(
-                "This run has no findings, so the page cannot say what each part is for. "
-                "carryscope dissect RUN finds out; then write the page again."
-            ),
-        )
-    attention = dissection.attention
-    return Sayings(
-        looked=dissection.nodes is not None or dissection.subtasks is not None,
-        nodes=_nodes(dissection),
-        carries=_carries(dissection.subtasks),
-        roles={f"L{h.layer}.H{h.head}": h.role for h in attention.heads if h.role}
-        if attention
-        else {},
-        staircase=attention.statement if attention else "",
-        source=_source(dissection),
-    )
+def sayings(dissection: Dissection | None) -> dict[str, Any]:
+    """What is known about each part, by its name.
+
+    `looked`: whether anyone looked for what nodes do; then nothing said is nothing found. `nodes`:
+    a sentence or two about each, such as `P13.L0.H2`. `carries`: the same as short as can be,
+    `BA(3)`. `roles`: what each head attends to. `staircase`: where they look, in a sentence.
+    `source`: what all this rests on; without findings, how to get them.
+    """
+    attention = dissection.attention if dissection else None
+    subtasks = dissection.subtasks if dissection else None
+    return {
+        "looked": dissection is not None and bool(dissection.nodes or subtasks),
+        "nodes": _nodes(dissection) if dissection else {},
+        "carries": _carries(subtasks),
+        "roles": {
+            f"L{head.layer}.H{head.head}": head.role
+            for head in (attention.heads if attention else [])
+            if head.role
+        },
+        "staircase": attention.statement if attention else "",
+        "source": _source(dissection) if dissection else NOTHING,
+    }
 
 
 def _carries(subtasks: SubtasksFinding | None) -> dict[str, str]:

@@ -116,45 +116,29 @@ class _Layer:
     def _reading(self, reading: Reading, token: str, left: float, width: float) -> None:
         used = self._carries(reading.row, reading.head) != UNUSED
         share, name = reading.tokens[token], self._part(reading.head)
-        needless = "" if used else "; no question needs it there"
         tip = f"{name} at the row of {reading.answer} gives {token} {brief(share)} of its attention"
-        self._box(
-            left + 0.5,
-            width - 1,
-            reading.row,
-            reading.head,
-            str(reading.head),
-            0.3 + 0.7 * share if used else 0.0,
-            f"{tip}{needless}",
-        )
-        self.canvas.records.append(
-            {"part": name, "writes": reading.answer, "reads": token, "attention": share}
-        )
+        tip += "" if used else "; no question needs it there"
+        span, strength = (left + 0.5, width - 1), (0.3 + 0.7 * share) * used
+        self._box(span, reading.row, reading.head, str(reading.head), strength, tip)
+        told = {"part": name, "writes": reading.answer, "reads": token, "attention": share}
+        self.canvas.records.append(told)
 
     def _box(
         self,
-        left: float,
-        width: float,
+        span: tuple[float, float],
         row: int,
         head: int | None,
         text: str,
         strength: float,
         tip: str,
     ) -> None:
-        """A box with its text; without strength it is an outline."""
-        self.canvas.box(
-            left,
-            self.rows[row] - ROW / 2 + 4,
-            width,
-            ROW - 8,
-            fill="#ffffff" if head is None else HEADS[head % len(HEADS)],
-            stroke="#444444" if strength else PALE,
-            opacity=strength,
-            radius=3.0,
-            tip=tip,
-        )
-        ink = BLACK if strength else "#888888"
-        self.canvas.text(left + width / 2, self.rows[row], text, ink=ink)
+        """A box with its text, from x on so wide; without strength it is an outline."""
+        x, width = span
+        fill = "#ffffff" if head is None else HEADS[head % len(HEADS)]
+        stroke, ink = ("#444444", BLACK) if strength else (PALE, "#888888")
+        top, look = self.rows[row] - ROW / 2 + 4, {"fill": fill, "stroke": stroke, "tip": tip}
+        self.canvas.box(x, top, width, ROW - 8, opacity=strength, radius=3.0, **look)
+        self.canvas.text(x + width / 2, self.rows[row], text, ink=ink)
 
     def _carried(self, head: int | None, texts: dict[int, str], left: float, width: float) -> None:
         """The names and boxes of one part, row by row."""
@@ -162,13 +146,10 @@ class _Layer:
         self.canvas.text(left, self.top + ABOVE, self._part(head), anchor="start", weight="bold")
         self.canvas.text(left, self.top + BELOW, role, ink=GREY, anchor="start")
         for row, text in texts.items():
-            used = text != UNUSED
-            tip = self._tip(self._node(row, head), text)
-            self._box(left, width, row, head, text if used else "-", float(used), tip)
-            writes = self.names[row + 1]
-            self.canvas.records.append(
-                {"part": self._part(head), "writes": writes, "carries": text}
-            )
+            used, tip = text != UNUSED, self._tip(self._node(row, head), text)
+            self._box((left, width), row, head, text if used else "-", float(used), tip)
+            told = {"part": self._part(head), "writes": self.names[row + 1], "carries": text}
+            self.canvas.records.append(told)
 
     def _tip(self, node: str, carried: str) -> str:
         words = {UNUSED: "no question needs it", UNKNOWN: "what it carries was not found"}

@@ -12,16 +12,12 @@ from typing import Any, Literal, TypeVar
 
 import altair as alt
 
-from carryscope.report.figures.canvas import BLACK, DARK, SHADES
-
-__all__ = ["BLACK", "DARK"]
-
 Record = dict[str, Any]
 
 PAGE = 700
 """Width of a page, in pixels."""
 
-BLUE, PURPLE, GREEN = "#0072b2", "#cc79a7", "#009e73"
+BLACK, BLUE, PURPLE, GREEN = "#000000", "#0072b2", "#cc79a7", "#009e73"
 """Colours of Okabe and Ito, which colour-blind people tell apart. Orange is for what is wrong."""
 
 COLOURS = (BLACK, BLUE, PURPLE, GREEN)
@@ -56,22 +52,6 @@ def names_down(field: str, names: list[str], **axis: Any) -> alt.Y:
 
 def _axis(axis: dict[str, Any]) -> alt.Axis:
     return alt.Axis(**{"labelOverlap": False, "ticks": False, "labelPadding": 4, **axis})
-
-
-def shade(title: str) -> alt.Color:
-    """Light to dark, from nothing to all."""
-    key = alt.Legend(
-        title=title,
-        format="%",
-        orient="bottom",
-        direction="horizontal",
-        titleOrient="left",
-        gradientLength=180,
-        gradientThickness=10,
-        tickCount=3,
-    )
-    scale = alt.Scale(domain=[0, 1], range=list(SHADES), interpolate="rgb", clamp=True)
-    return alt.Color("share:Q", scale=scale, legend=key)
 
 
 A = TypeVar("A", alt.X, alt.Y)

@@ -94,8 +94,8 @@ def _combines(found: Dissection) -> str:
             f"{percent(follows.estimate)} of swaps."
         )
     return (
-        "The MLP makes the digit as if by a table. Its keys are the base sum, the state one below "
-        f"and the {TASK.carry} two below. Given the attention output of a question with the same "
+        "The MLP makes the digit as if by a table. Its key is the base sum and the states of the "
+        "columns below that are read. Given the attention output of a question with the same "
         f"key, the digit stays in {percent(kept.estimate)} of swaps. With another key, it becomes "
         f"that key's digit in {percent(follows.estimate)}{_weakest(tests)}."
     )

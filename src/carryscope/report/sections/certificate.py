@@ -42,16 +42,13 @@ ENDS = {
 """Why a search ended."""
 
 WORDS = {
-    "Box": "a set of questions: for each column, a set of digit pairs. For all questions of a box "
-    "at once, the lead of the right token over every other is bounded, rounding included. A box "
-    "that cannot be decided is split. docs/certificate.md has the mathematics.",
-    "Proved right": "every token of the answer leads, after the true tokens before it. Then the "
-    "model, running free, writes the true first token, so it reads the truth at the second, and so "
-    "on: the answer that a user gets is right too.",
-    "Proved wrong": "some token loses to another one, after the true tokens before it. Running "
-    "free, the answer is wrong there or before.",
-    "Undecided": "neither. This says nothing about the model: the bound was too coarse for the "
-    "boxes that were tried, or time was up.",
+    "Box": "a set of questions: for each column, a set of digit pairs. The lead of the right token "
+    "is bounded for all of them at once, rounding included. docs/certificate.md has the proof.",
+    "Proved right": "every token leads, after the true tokens before it. So the model, running "
+    "free, writes the whole answer right.",
+    "Proved wrong": "some token loses to another one. Running free, the answer is wrong there or "
+    "before.",
+    "Undecided": "neither. The bound was too coarse for the boxes that were tried, or time was up.",
 }
 
 
@@ -78,10 +75,6 @@ def certificate_parts(
             [
                 *unfinished(found, where),
                 Text(_effort(found)),
-                Text(
-                    "To check it without trusting the search: every bound is computed again, "
-                    "boxes must not overlap, and counts must add up."
-                ),
                 Commands([f"carryscope certify {shlex.quote(where)} --check"]),
                 Folded("What a proof is here", [Facts(WORDS)]),
             ]
@@ -131,12 +124,11 @@ def unfinished(found: Certificate, where: str) -> list[Absent]:
 
 
 def _effort(found: Certificate) -> str:
-    told = f"{found.boxes:,} boxes of questions were bounded, in {spent(found.seconds)}."
-    if not found.spot_checks:
-        return told
     return (
-        f"{told} As a check on the way, the model answered {found.spot_checks:,} questions from "
-        "decided boxes: every answer was as proved."
+        f"{found.boxes:,} boxes of questions were bounded, in {spent(found.seconds)}. As a check "
+        f"on the way, the model answered {found.spot_checks:,} questions from decided boxes: every "
+        "answer was as proved. To check it without trusting the search: every bound is computed "
+        "again, boxes must not overlap, and counts must add up."
     )
 
 

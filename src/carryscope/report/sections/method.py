@@ -76,7 +76,6 @@ def method_section(shelf: Shelf) -> Section:
         Text("To make all of this again:"),
         Commands(commands(shelf)),
         Facts(_versions(shelf)),
-        Folded("Every setting", _settings(shelf.config)),
         Folded("How to read the numbers", [Facts(INTERVALS)]),
     ]
     title = "How every number was made, and how to make it again"
@@ -168,16 +167,3 @@ def _versions(shelf: Shelf) -> dict[str, str]:
         "The paper": "Philip Quirke and Fazl Barez, Understanding Addition in Transformers, ICLR "
         "2024, arXiv:2310.13121",
     }
-
-
-def _settings(config: RunConfig) -> list[Table]:
-    return [
-        Table(
-            f"config-{name}",
-            f"The {name}",
-            ["setting", "value"],
-            [[key, f"{value}"] for key, value in msgspec.structs.asdict(record).items()],
-        )
-        for name, record in {"model": config.model, "training": config.training}.items()
-        if record is not None
-    ]

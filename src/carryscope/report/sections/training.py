@@ -113,15 +113,10 @@ def framework_table(config: RunConfig) -> Table:
 def _recipe_note(config: RunConfig) -> Note:
     recipe = config.training
     own = recipe is not None and (recipe.nines > 0 or recipe.head_delay > 0)
-    why = (
-        " This recipe starts its heads one after the other or shows many nines early. The paper's "
-        "does not, so its order may differ."
-        if own
-        else ""
-    )
+    why = " This one starts heads one by one, or shows many nines early; the paper's does not."
     return Note(
         "Losses are those of the training batches, teacher-forced, on the recipe's own mix of "
-        f"questions. An order found here belongs to the recipe as much as to the model.{why}"
+        f"questions. An order found here belongs to the recipe as much as to the model.{why * own}"
     )
 
 

@@ -183,17 +183,15 @@ def _proved(found: Certificate) -> KeyNumber:
 
 def trained(shelf: Shelf) -> str:
     """What was trained, in a sentence."""
-    model, recipe, summary = shelf.config.model, shelf.config.training, shelf.training
+    config, model = shelf.config, shelf.config.model
     shape = (
         f"A transformer with {counted(model.layers, 'layer')} and {counted(model.heads, 'head')} "
         f"(d_model {model.d_model}, d_mlp {model.d_mlp}) that {TASK.verb} two {model.digits}-digit "
         "numbers"
     )
-    if recipe is None:
-        source = f" from `{shelf.config.source}`" if shelf.config.source else ""
-        return f"{shape}, imported{source}."
-    by = f"the recipe `{shelf.config.preset}`" if shelf.config.preset else "a recipe of its own"
-    told = f"{shape}, trained by {by}, seed {recipe.seed}"
-    if summary is None:
-        return f"{told}."
-    return f"{told}: {summary.steps:,} steps, {summary.questions_seen:,} questions."
+    if config.training is None:
+        return f"{shape}, imported{f' from `{config.source}`' if config.source else ''}."
+    by = f"the recipe `{config.preset}`" if config.preset else "a recipe of its own"
+    done = shelf.training
+    work = f": {done.steps:,} steps, {done.questions_seen:,} questions" if done else ""
+    return f"{shape}, trained by {by}, seed {config.training.seed}{work}."

@@ -10,7 +10,7 @@ from dataclasses import replace
 from carryscope.core.words import percent, with_interval
 from carryscope.model.config import ModelConfig
 from carryscope.report.paper import paper_text, with_paper
-from carryscope.report.parts import Facts, Folded, More, Note, Part, Section, Text, evidence
+from carryscope.report.parts import Facts, Folded, More, Part, Section, Text, evidence
 from carryscope.report.sections.algorithm import where_it_fails
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Faint, Table
@@ -34,7 +34,6 @@ def failures_section(shelf: Shelf) -> Section | None:
 def risk_parts(risk: RiskFinding, model: ModelConfig | None = None) -> list[Part]:
     """The verdict, where digits are wrong, the likeliest failures."""
     rest: list[Part] = [_digits(risk)]
-    rest += [_naive(risk)] if not risk.exhaustive and risk.teacher_forced.estimate else []
     rest += [_around(risk)] if risk.search.unpredicted else []
     cases = cases_table(risk)
     cases = replace(cases, caption=with_paper(cases.caption, paper_text("us9", model)))
@@ -103,20 +102,7 @@ def _likeliest(risk: RiskFinding) -> Table:
     )
 
 
-def _naive(risk: RiskFinding) -> Note:
-    naive = risk.naive
-    low, high = percent(naive.low), percent(naive.high)
-    return Note(
-        f"{naive.questions:,} uniform questions would give {low} to {high}. An interval as narrow "
-        f"as this one would take {naive.for_our_width:,} of them. Sampled pattern by pattern, it "
-        f"took {risk.evaluated:,}.",
-        "The usual test",
-    )
-
-
 def _around(risk: RiskFinding) -> Folded:
-    pair = risk.search.common_pair
-    common = f" The commonest digit pair among them: {pair}." if pair else ""
     table = Table.of(
         "unpredicted",
         "Failures out of line",
@@ -127,7 +113,7 @@ def _around(risk: RiskFinding) -> Folded:
             "of the pattern fail": lambda failure: percent(failure.stratum_rate),
         },
         f"{risk.search.tried:,} questions one digit away from a failing one were tried. "
-        f"{risk.search.failed:,} fail too.{common}",
+        f"{risk.search.failed:,} fail too.",
         text=["pattern"],
     )
     return Folded("Failures where its kind of question is otherwise safe", [table])

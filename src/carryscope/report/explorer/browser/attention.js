@@ -151,6 +151,7 @@ class HeadMap extends PartMap {
       `Attention of ${name}: rows downwards, what they read across`,
     );
     setAttribute(this.title, "aria-label", `H${head}: take this head away at every row`);
+    this.element.dataset.head = head % HEADS;
     this.head = head;
     this.tokens = layout.allRows.map((p) =>
       element("span", { role: "columnheader", title: layout.positionNames[p] }),

@@ -30,12 +30,11 @@ function refill(box, children) {
   if (name) box.querySelector(`[data-name="${CSS.escape(name)}"]`)?.focus();
 }
 
-// 0.9996 is not 100 %, and 0.0004 is not 0 %: what is not certain must not look so.
+// A share as `carryscope ask` writes it: two digits at most, and only all is 100 %.
 function percent(share) {
-  if (share >= 0.99995) return "100%";
-  if (share >= 0.995) return `${(Math.floor(share * 1000) / 10).toFixed(1)}%`;
-  if (share > 0 && share < 0.0005) return "<0.1%";
-  return share < 0.0095 ? `${(share * 100).toFixed(1)}%` : `${Math.round(share * 100)}%`;
+  if (share >= 0.995 && share < 1) return ">99%";
+  if (share >= 0.0995) return `${Math.round(share * 100)}%`;
+  return `${Number((share * 100).toPrecision(2))}%`;
 }
 
 // "A3", "A3 and A2", "A3, A2 and A1".

@@ -2,9 +2,6 @@
 
 const TOKENS_SHOWN = 3;
 
-// A head reads a column if its two digits get more than half of the attention, as in Python.
-const READS = 0.5;
-
 class Inspector {
   constructor(root, store, { layout, sayings }) {
     Object.assign(this, { store, layout, sayings });
@@ -123,7 +120,7 @@ class Inspector {
     const who = [element("b", {}, layer + title), element("span", { class: "role" }, role ?? "")];
     return element(
       "li",
-      { "data-off": off || whole },
+      { "data-off": off || whole, "data-head": part.kind === "head" ? part.head % HEADS : null },
       element("div", { class: "who" }, ...who),
       element("div", { class: "reads" }, ...(reads ?? [])),
       element("p", {}, otherwise || this.said(partName(part))),

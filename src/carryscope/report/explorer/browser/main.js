@@ -6,12 +6,10 @@ class Explorer {
     Object.assign(this, { root, data, layout, place: null });
     this.clean = new Transformer(layout, tensors);
     this.changed = new Transformer(layout, tensors, this.clean.firstLayer);
-    this.store = new Store(
-      layout,
-      fromFragment(location.hash, layout, this.first()) ?? this.first(),
-    );
+    const linked = fromFragment(location.hash, layout, this.first());
+    this.store = new Store(layout, linked ? this.placed(linked) : this.first());
     const preview = (place) => this.preview(place);
-    this.sum = new SumView(root, this.store, data);
+    this.sum = new SumView(root, this.store, data, () => this.nextFailure());
     this.layers = Array.from(
       { length: layout.layers },
       (_, layer) => new LayerView(layer, this.store, data, preview),
@@ -41,6 +39,31 @@ class Explorer {
     };
   }
 
+  // The state, at the row of the first wrong digit if it names none.
+  placed(state) {
+    if (state.row !== null) return state;
+    const wrong = this.answer(state).digits.findIndex((digit) => !digit.right);
+    const { firstRow, lastRow, digits } = this.layout;
+    const row = wrong < 0 ? lastRow - 1 - Math.min(3, digits) : firstRow + wrong;
+    return { ...state, row };
+  }
+
+  // The next of the sums that are known to fail; the page asks it again before it says so.
+  nextFailure() {
+    const { failures } = this.data;
+    for (let tried = 0; tried < failures.length; tried++) {
+      this.failure = ((this.failure ?? -1) + 1) % failures.length;
+      const { question } = parseQuestion(failures[this.failure], this.layout);
+      if (!question) continue;
+      const state = this.placed({ question, off: [], how: this.store.state.how, row: null });
+      if (this.answer(state).digits.every((digit) => digit.right)) continue;
+      this.store.change(state);
+      this.sum.settled();
+      return true;
+    }
+    return false;
+  }
+
   render() {
     this.result = this.answer(this.store.state);
     this.sum.render(this.result);
@@ -54,6 +77,7 @@ class Explorer {
     const row = this.place?.row ?? this.store.state.row;
     for (const layer of this.layers) layer.render(this.result, row);
     this.inspector.render(this.result, row, this.place);
+    this.sum.look(this.result, Math.max(row, this.layout.firstRow));
     for (const card of this.sum.cards) setAttribute(card.element, "data-look", card.row === row);
   }
 
@@ -68,12 +92,22 @@ class Explorer {
     const machine = state.off.length ? this.changed : this.clean;
     const plan = new Plan(state.off, state.how, this.layout);
     const given = state.off.length ? machine.run(state.question, plan) : whole;
-    return {
-      state,
-      machine,
-      tokens: given.tokens,
-      digits: this.digits(state.question, given, whole),
-    };
+    const digits = this.digits(state.question, given, whole);
+    this.misled(state, plan, digits);
+    return { state, machine, tokens: given.tokens, digits };
+  }
+
+  // A digit is misled if it is wrong only because one before it is.
+  misled({ question }, plan, digits) {
+    const first = digits.findIndex((digit) => !digit.right);
+    const later = digits.filter((digit, place) => place > first && !digit.right);
+    if (first < 0 || !later.length) return;
+    this.asked ??= new Transformer(this.layout, this.clean.tensors, this.clean.firstLayer);
+    const { logits } = this.asked.run(question, plan, trueAnswer(question, this.layout));
+    for (const digit of later) {
+      const written = this.layout.symbols[highest(logits[digits.indexOf(digit)])];
+      digit.misled = written === digit.truth;
+    }
   }
 
   // Each answer token, highest first: what is written, the truth, and what the digit needs.
@@ -96,6 +130,7 @@ class Explorer {
         clean,
         truth,
         right,
+        misled: false,
         broken: clean === truth && !right,
         chances,
         probability,
@@ -113,9 +148,11 @@ class Explorer {
   }
 
   followLink() {
-    const state = fromFragment(location.hash, this.layout, this.store.state);
+    const linked = fromFragment(location.hash, this.layout, this.store.state);
+    if (!linked) return;
+    const state = this.placed(linked);
     const text = (shown) => toFragment(shown, this.layout);
-    if (!state || text(state) === text(this.store.state)) return;
+    if (text(state) === text(this.store.state)) return;
     this.store.change(state);
     this.sum.settled();
   }

@@ -8,6 +8,9 @@
 // A part is set to zero or to its mean over the reference questions, as in Python. An edge
 // has no value of its own: it is cut, and what the head still reads is scaled up to 1.
 
+// Heads have one colour each, as in the report; after so many they begin again.
+const HEADS = 6;
+
 // The part of this name, or null if the model has none.
 function parsePart(name, layout) {
   const match = /^(?:P(\d+)\.)?L(\d+)(?:\.(?:H(\d+)|(MLP)))?(?:\.P(\d+))?$/.exec(name);

@@ -40,16 +40,25 @@ class RemovedView {
     this.store.undo();
   }
 
+  // From a file, what somebody else can use is the name of the file and what is shown in it.
   async copyLink() {
     const fragment = toFragment(this.store.state, this.layout);
-    const link = location.href.split("#")[0] + fragment;
+    const page = location.href.split("#")[0];
+    const name = location.protocol === "file:" ? page.split("/").at(-1) : page;
     writeLink(fragment);
     try {
-      await navigator.clipboard.writeText(link);
-      setText(this.status, "The link to what you see is copied.");
+      await navigator.clipboard.writeText(name + fragment);
+      this.told("Copied");
     } catch {
-      setText(this.status, "The link to what you see is in the address bar.");
+      this.told("In the address bar");
     }
+  }
+
+  // Said on the button for a moment: the line beside it keeps telling the state.
+  told(words) {
+    setText(this.copy, words);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => setText(this.copy, "Link"), 2500);
   }
 
   render(result) {

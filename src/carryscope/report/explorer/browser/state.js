@@ -16,9 +16,14 @@ class Store {
     this.tell({ ...this.state, ...patch });
   }
 
-  // Look at another row: nothing that a person would want to undo.
+  // Look at another row, or see what the tour shows: nothing that a person would want to undo.
   look(row) {
-    if (row !== this.state.row) this.tell({ ...this.state, row });
+    if (row !== this.state.row) this.show({ row });
+  }
+
+  show(patch) {
+    this.typing = false;
+    this.tell({ ...this.state, ...patch });
   }
 
   toggle(name) {
@@ -54,6 +59,7 @@ function writeLink(fragment) {
 }
 
 // The state a link holds; what it lacks, or what this model does not have, is as in `otherwise`.
+// Without a row, the row of the first wrong digit is shown.
 function fromFragment(fragment, layout, otherwise) {
   if (!fragment.startsWith(FRAGMENT)) return null;
   const fields = new Map();
@@ -68,7 +74,7 @@ function fromFragment(fragment, layout, otherwise) {
     question: question ?? otherwise.question,
     off: named.filter((name) => parsePart(name, layout)),
     how: fields.get("how") === "zero" ? "zero" : "mean",
-    row: row >= layout.firstRow && row < layout.lastRow ? row : otherwise.row,
+    row: row >= layout.firstRow && row < layout.lastRow ? row : null,
   };
 }
 

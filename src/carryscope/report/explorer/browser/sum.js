@@ -1,8 +1,9 @@
 // The sum as it is written by hand, column under column, and below it the model's answer.
 
 class SumView {
-  constructor(root, store, { layout, examples }) {
+  constructor(root, store, { layout, examples, failures }, nextFailure) {
     Object.assign(this, { store, layout });
+    this.why = root.querySelector("[data-part=why]");
     this.input = root.querySelector("[data-part=input]");
     this.message = root.querySelector("[data-part=message]");
     this.input.addEventListener("input", () => this.typed());
@@ -10,6 +11,19 @@ class SumView {
     this.examples = examples.map((example) => this.example(example));
     root.querySelector("[data-part=examples]").append(...this.examples);
     this.build(root.querySelector("[data-part=columns]"));
+    this.offer(root.querySelector("[data-part=failure]"), failures, nextFailure);
+  }
+
+  // A button that shows a sum that fails; without any, what is known instead.
+  offer(button, failures, next) {
+    if (failures?.length) {
+      button.addEventListener("click", () => {
+        setText(button, next() ? "Show me the next failure" : "No failure was found again");
+      });
+      return;
+    }
+    const told = failures ? "No sum is known that fails." : "";
+    button.replaceWith(element("p", { class: "hint" }, told));
   }
 
   example({ label, sum, about }) {
@@ -44,6 +58,11 @@ class SumView {
     const { digits, answerNames, operation } = this.layout;
     box.style.setProperty("--columns", answerNames.length);
     this.cells = { first: [], second: [] };
+    this.arrow = new Arrow(box.querySelector(".arrow"), answerNames.length);
+    const row = (kind) =>
+      answerNames.map((_, place) => element("span", { class: kind, "data-place": place }));
+    [this.carries, this.readers] = [row("carry"), row("reader")];
+    box.append(this.arrow.element, ...this.carries);
     for (const which of ["first", "second"]) {
       for (let k = answerNames.length - 1; k >= 0; k--) {
         const sign = which === "second" && k === digits ? operation.symbol : "";
@@ -51,7 +70,7 @@ class SumView {
         box.append(k < digits ? this.digit(which, k) : blank);
       }
     }
-    box.append(element("span", { class: "rule", "aria-hidden": "true" }));
+    box.append(...this.readers, element("span", { class: "rule", "aria-hidden": "true" }));
     this.cards = answerNames.map((name, place) => new AnswerCard(name, place, this));
     box.append(...this.cards.map((card) => card.element));
   }
@@ -125,6 +144,46 @@ class SumView {
     if (document.activeElement !== this.input && this.input.value !== sum) this.settled();
     for (const pick of this.examples) setAttribute(pick, "aria-pressed", pick.dataset.sum === sum);
     this.cards.forEach((card) => card.render(result));
+  }
+
+  // What stands above and below the sum for one row: carries, who reads which column, and why.
+  look(result, row) {
+    const { digits, answerNames } = this.layout;
+    const found = insight(result, row, this.layout);
+    const place = (column) => answerNames.length - 1 - column;
+    result.digits.forEach(({ carrying }, i) => setText(this.carries[i], carrying ? "1" : ""));
+    for (let column = 0; column < digits; column++) {
+      const readers = found?.read.get(column) ?? [];
+      const blind = found?.blind.includes(column) ?? false;
+      setText(this.readers[place(column)], readers.join("+") || (blind ? "no head" : ""));
+      const head = readers.length ? Number(readers[0].split("H")[1]) % HEADS : null;
+      for (const part of [this.cells.first[column], this.cells.second[column]]) {
+        setAttribute(part, "data-head", head);
+        setAttribute(part, "data-blind", blind);
+      }
+    }
+    const from = found?.deciding ?? null;
+    this.arrow.point(from === null ? null : place(from), found && place(found.k), found?.carrying);
+    setText(this.why, explanation(result, row, this.layout));
+    setAttribute(this.why, "data-wrong", found !== null && !result.digits[place(found.k)].right);
+  }
+}
+
+// An arrow above the columns, from where a carry is decided to where it is needed.
+class Arrow {
+  constructor(element, columns) {
+    this.element = element;
+    [this.line, this.tip] = element.children;
+    element.setAttribute("viewBox", `0 0 ${columns * 100} 40`);
+  }
+
+  point(from, to, carrying) {
+    this.element.toggleAttribute("data-none", from === null);
+    this.element.toggleAttribute("data-quiet", !carrying);
+    if (from === null) return;
+    const [x, end] = [from, to].map((place) => place * 100 + 50);
+    this.line.setAttribute("d", `M${x},40 C${x},-8 ${end},-8 ${end},32`);
+    this.tip.setAttribute("d", `M${end - 9},29 h18 l-9,10 z`);
   }
 }
 

@@ -29,8 +29,9 @@ class Tour {
     this.at = at;
     this.box.hidden = false;
     const { question } = parseQuestion(step.sum, this.data.layout);
-    this.store.change({ question, off: step.off, how: "mean", row: step.row });
-    this.taken = step.off;
+    this.before ??= this.store.state;
+    this.store.show({ question, off: step.off, how: "mean", row: step.row });
+    this.shown = this.store.state;
     setText(this.count, `Step ${at + 1} of ${steps.length}`);
     setText(this.title, step.title);
     this.back.disabled = at === 0;
@@ -53,14 +54,15 @@ class Tour {
     place.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
   }
 
-  // What the tour itself took away is put back; what a person did meanwhile stays.
+  // What a person saw before is shown again; what they did meanwhile stays.
   close() {
     if (!this.open) return;
     this.at = -1;
     this.box.hidden = true;
     this.point(null);
-    const untouched = this.store.state.off === this.taken;
-    if (untouched && this.taken.length) this.store.change({ off: [] });
+    const { question, off } = this.store.state;
+    if (question === this.shown.question && off === this.shown.off) this.store.show(this.before);
+    this.before = undefined;
     this.opener.focus({ preventScroll: true });
   }
 }
