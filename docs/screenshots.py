@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 import carryscope
 
 SHOWN = "#explorer?q=23816+15327&off=L0.H1&how=mean&row=12"
-WIDTH, HEIGHT = 1280, 1200
+WIDTH, HEIGHT = 1280, 1400
 OUT = Path(__file__).parent / "explorer.png"
 
 

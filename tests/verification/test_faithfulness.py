@@ -171,6 +171,20 @@ def test_permuted_heads_and_signs_make_no_difference(few_questions):
     assert kept.heads.overall.count == kept.heads.overall.of > 0
 
 
+def test_an_adder_with_a_head_for_every_column_is_exact_head_by_head(few_questions):
+    model = built_adder(3, reach=3)
+    *_, dissection = dissect(model, parts=["mlp", "first_digits"])
+    assert [test.keys for test in dissection.mlp.digits] == [18, 60, 20, 10]
+    assert all(test.decided and test.keys == test.needed for test in dissection.mlp.digits)
+    found = faithful(model, dissection=dissection)
+    assert found.agreement.best == EXACT
+    assert "the MLP tells 108 keys apart" in found.agreement.of(EXACT).about
+    for way in ("joint", "heads"):
+        kept = getattr(scrubbed(found, EXACT), way).overall
+        assert kept.count == kept.of > 0
+        assert getattr(scrubbed(found, NAMES[1]), way).overall.high < 0.95, "the carry is seen"
+
+
 def test_a_model_whose_third_head_is_removed_is_the_shorter_look_ahead(few_questions):
     found = found_in(built_adder(without=(2,)))
     assert found.agreement.best == NAMES[1]

@@ -35,6 +35,7 @@ from carryscope.core.words import percent, spanned
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.capture import mlp_of
 from carryscope.dissection.engine import Engine
+from carryscope.dissection.hypotheses import BASE_ADD
 from carryscope.dissection.samples import Samples, partners
 from carryscope.dissection.swapping import AnswerRows
 from carryscope.task.algorithms import ALGORITHM_1_REACH
@@ -113,7 +114,7 @@ class Keys:
         """The keys of one answer digit."""
         parts = {}
         if digit < columns.digits:
-            parts["BA"] = columns.base_add[:, digit].astype(np.int64)
+            parts[BASE_ADD] = columns.base_add[:, digit].astype(np.int64)
         for below in range(1, min(reach, digit + 1)):
             parts[f"state {below} below"] = columns.state[:, digit - below].astype(np.int64)
         if 1 <= reach <= digit:
@@ -150,13 +151,13 @@ def _reach(attention: AttentionFinding, digit: int, digits: int) -> int:
     read = {reading.column for reading in attention.readings if reading.answer == f"A{digit}"}
     reach = next(r for r in count() if digit - 1 - r not in read)
     reach = min(max(reach, ALGORITHM_1_REACH), digit)
-    while _keys(digit, digits, reach) > MOST_KEYS:
+    while key_count(digit, digits, reach) > MOST_KEYS:
         reach -= 1
     return reach
 
 
-def _keys(digit: int, digits: int, reach: int) -> int:
-    """How many keys a digit has."""
+def key_count(digit: int, digits: int, reach: int) -> int:
+    """How many keys a digit has that reads so many columns below its own."""
     own = BASE if digit < digits else 1
     return own * (len(State) ** (reach - 1) * 2 if reach else 1)
 
@@ -177,8 +178,8 @@ def _test(
     return KeyTest(
         digit=f"A{digit}",
         reach=reach,
-        keys=_keys(digit, columns.digits, reach),
-        needed=_keys(digit, columns.digits, digit),
+        keys=key_count(digit, columns.digits, reach),
+        needed=key_count(digit, columns.digits, digit),
         kept=Share.of_hits(kept),
         follows=Share.of_hits(follows[telling & within[other]]),
         beyond=Share.of_hits(follows[telling & ~within[other]]),

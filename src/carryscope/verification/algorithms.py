@@ -20,6 +20,8 @@ from jaxtyping import Bool, Int
 
 from carryscope.core.words import counted
 from carryscope.dissection.first_digits import FirstDigitsFinding
+from carryscope.dissection.hypotheses import BASE_ADD, MAKES
+from carryscope.dissection.keys import key_count
 from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, Array, State
@@ -33,7 +35,6 @@ EXACT = "exact addition"
 AS_DISSECTED = "as dissected"
 WRONG = "wrong columns"
 
-BASE_NAME, MAKES_NAME = ADD.subtasks.base, ADD.subtasks.makes
 TOKEN_NAME = "carry in token"
 
 
@@ -86,15 +87,16 @@ def shipped(digits: int, found: FirstDigitsFinding | None = None) -> list[Algori
 def exact(digits: int) -> Algorithm:
     """Correct addition; head by head, each brings the state of one column."""
     by_head = look_ahead(digits, digits)
+    keys = sum(key_count(k, digits, k) for k in range(digits + 1))
 
     def variables(columns: Columns) -> dict[str, Array]:
-        return {BASE_NAME: _base(columns), ADD.words.carry: columns.carry_in}
+        return {BASE_ADD: _base(columns), ADD.words.carry: columns.carry_in}
 
     return replace(
         by_head,
         name=EXACT,
         about=f"Every {ADD.words.carry} arrives, however far it travels. Each head brings the "
-        "state of one column.",
+        f"state of one column, and the MLP tells {keys:,} keys apart.",
         answer=lambda columns: columns.answer(columns.carry_in),
         variables=variables,
         by_head=by_head.variables,
@@ -154,7 +156,7 @@ def _by_reach(name: str, about: str, reach: Sequence[int], by_token: Sequence[bo
     """
     reaches, reading = np.array(reach), np.array(by_token)
     states = {f"state {j} below": j for j in range(1, max(reach))}
-    carries = {f"{MAKES_NAME} {j} below": j for j in sorted(set(reach) - {0})}
+    carries = {f"{MAKES} {j} below": j for j in sorted(set(reach) - {0})}
     token = {TOKEN_NAME: None} if any(by_token) else {}
 
     def shown(columns: Columns) -> Array:
@@ -167,7 +169,7 @@ def _by_reach(name: str, about: str, reach: Sequence[int], by_token: Sequence[bo
         return columns.answer(seen | shown(columns))
 
     def variables(columns: Columns) -> dict[str, Array]:
-        found = {BASE_NAME: _base(columns)}
+        found = {BASE_ADD: _base(columns)}
         for variable, j in states.items():
             found[variable] = np.where(reaches > j, _below(columns.state, j), 0)
         for variable, j in carries.items():
@@ -180,7 +182,7 @@ def _by_reach(name: str, about: str, reach: Sequence[int], by_token: Sequence[bo
         about=about,
         answer=answer,
         variables=variables,
-        offsets={BASE_NAME: 0, **states, **carries, **token},
+        offsets={BASE_ADD: 0, **states, **carries, **token},
         reads=_within(reach, len(reach) - 1),
     )
 

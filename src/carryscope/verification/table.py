@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from jaxtyping import Bool, Int
 
+from carryscope.dissection.hypotheses import BASE_ADD
 from carryscope.dissection.keys import Keys
 from carryscope.task.operation import Array, State
 from carryscope.verification.stratified import WeightedSample, WeightedShare
@@ -74,7 +75,7 @@ def _entry(
     assert purity is not None
     state, carry = keys.parts.get("state 1 below"), keys.parts.get("carry")
     return TableEntry(
-        base_add=int(keys.parts["BA"][first]) if "BA" in keys.parts else None,
+        base_add=int(keys.parts[BASE_ADD][first]) if BASE_ADD in keys.parts else None,
         state=State(int(state[first])).letter if state is not None else None,
         carry=bool(carry[first]) if carry is not None else None,
         token=token,
