@@ -138,6 +138,11 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         """The fresh draws in which it holds."""
         return Share.measured(sum(value.holds for value in self.fresh), len(self.fresh))
 
+    @property
+    def complete(self) -> bool:
+        """Whether all planned draws are in. Before that a verdict can still change."""
+        return len(self.fresh) == planned(self.claim)
+
 
 Draws = Mapping[tuple[str, int], DrawRecord]
 """Records by recipe and seed."""
@@ -236,8 +241,7 @@ def _verdict(one: Judged, more: float, less: float, claims: int) -> Verdict:
     if less < LEVEL:
         return Verdict.CONTRADICTED
     unanimous = 0.5 ** len(one.fresh) * claims
-    complete = len(one.fresh) == planned(one.claim)
-    return Verdict.MIXED if complete or unanimous < LEVEL else Verdict.OPEN
+    return Verdict.MIXED if one.complete or unanimous < LEVEL else Verdict.OPEN
 
 
 def planned(claim: Claim) -> int:

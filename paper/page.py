@@ -42,7 +42,8 @@ batches) is shown beside them and does not count. On their machine it was rounde
 
 **Replicated**: it holds in surely more than half of the draws. **Contradicted**: in surely less. \
 **Mixed**: neither. These are one-sided exact tests at 5 %, adjusted for the number of claims \
-(Holm). **Vacuous**: untrained models show it too. **Not decidable here**: too few draws so far."""
+(Holm). **Vacuous**: untrained models show it too. **Not decidable here**: too few draws. \
+**So far**: not all planned draws are in, so the verdict can still change."""
 
 STRIPS_NOTE = """\
 In the strips a dot is a draw: green if its heads read three columns, blue if two, black if fewer; \
@@ -149,7 +150,10 @@ def _of(values: Sequence[Value]) -> str:
 
 
 def _verdict(one: Judged, *, quick: bool) -> str:
-    return Markdown(f"**{'not judged' if quick else one.verdict}**")
+    if quick:
+        return Markdown("**not judged**")
+    final = one.complete or one.verdict in (Verdict.OPEN, Verdict.VACUOUS)
+    return Markdown(f"**{one.verdict}{'' if final else ' so far'}**")
 
 
 def _held(one: Judged) -> str:
@@ -163,16 +167,16 @@ def _held(one: Judged) -> str:
 def _claim(one: Judged, strips: str, *, quick: bool) -> str:
     """A paragraph and a strip."""
     claim = one.claim
-    values = [value.value for value in one.fresh if value.value is not None]
-    said = f"Holds if {claim.rule} {claim.limit:g}."
-    if values:
-        said += f" {_of(one.fresh)}, from {_short(min(values))} to {_short(max(values))}."
-    said += f" Authors' draw {_authors(one.authors)}." if one.authors else ""
-    if one.claim.any_one_layer:
-        said += f" Untrained models: {one.untrained.count} of {one.untrained.of}."
+    said = [f"Holds if {claim.rule} {claim.limit:g}"]
+    said += [f"fresh draws {_of(one.fresh)}"] if one.fresh else []
+    said += [f"authors' draw {_authors(one.authors)}"] if one.authors else []
+    if claim.any_one_layer:
+        said.append(f"untrained models {one.untrained.count} of {one.untrained.of}")
+    decided = one.verdict is not Verdict.OPEN
+    verdict = f"{_verdict(one, quick=quick)} " if decided else ""
     heading = f'<a id="{claim.id}"></a>\n### {claim.title}'
-    text = f"{_verdict(one, quick=quick)} · “{claim.sentence}” ({claim.where}). {claim.measures}"
-    parts = [heading, f"{text} {said}"]
+    text = f"{verdict}“{claim.sentence}” ({claim.where}). {claim.measures}"
+    parts = [heading, f"{text} {'; '.join(said)}."]
     if one.fresh or one.authors:
         parts.append(f"![one dot per draw]({strips}/{claim.id}.svg)")
     return "\n\n".join(parts)

@@ -126,13 +126,6 @@ def summarised(
     return msgspec.structs.replace(found, statement=_statement(found))
 
 
-def resummarised(found: Sweep) -> Sweep:
-    """The same seeds, summarised by this version; where and by whom they were made stays."""
-    anew = summarised(found.recipe, found.seeds, found.results, found.failures)
-    made = {"package_version": found.package_version, "machine": found.machine}
-    return msgspec.structs.replace(anew, **made)
-
-
 def _property(name: str, ask: Ask, results: Sequence[SeedFinding], digits: int) -> Group:
     answers = {seed.seed: ask(seed, digits) for seed in results}
     holding = [seed for seed, answer in answers.items() if answer]
