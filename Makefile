@@ -6,7 +6,7 @@ PEER := .venv-tl
 # In the environment, so that it also reaches the environment in which pip builds the package.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: study test test-slow lint reproduce bench shipped-model notebooks screenshots clean help
+.PHONY: study test test-slow lint reproduce bench shipped-models notebooks screenshots clean help
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,14 +31,14 @@ reproduce: .venv/installed  ## Reproduce the paper: its models, its claims; take
 bench: .venv/installed $(PEER)/installed  ## Measure speed, side by side with TransformerLens
 	$(BIN)/python -m benchmarks --peer $(PEER)/bin/python --out docs/speed.md
 
-shipped-model: .venv/installed  ## Make the model that comes with the package again
-	rm -rf src/carryscope/shipped/fast-5
-	$(BIN)/carryscope train --preset fast-5 --out src/carryscope/shipped/fast-5
-	$(BIN)/carryscope dissect src/carryscope/shipped/fast-5
-	$(BIN)/carryscope risk src/carryscope/shipped/fast-5
-	$(BIN)/carryscope faithful src/carryscope/shipped/fast-5
+shipped-models: .venv/installed  ## Make the models that come with the package again
+	for model in fast-5 exact-5; do \
+	  run=src/carryscope/shipped/$$model; rm -rf $$run; \
+	  $(BIN)/carryscope train --preset $$model --out $$run || exit 1; \
+	  for stage in dissect risk faithful; do $(BIN)/carryscope $$stage $$run || exit 1; done; \
+	  rm -f $$run/.lock; done
+	$(BIN)/carryscope certify src/carryscope/shipped/exact-5 --until 1
 	$(BIN)/carryscope figures src/carryscope/shipped/fast-5 --only staircase,carries --out docs
-	rm -f src/carryscope/shipped/fast-5/.lock
 
 notebooks: .venv/installed-dev  ## Run the notebooks and keep their output
 	$(BIN)/python -c "import nbclient, nbformat, pathlib; [(nb := nbformat.read(p, 4), \

@@ -91,6 +91,13 @@ def test_what_is_said_to_be_proved_is_in_the_certificate():
     assert wrong < measured.low < measured.high < wrong + (1 - proved.decided)
 
 
+def test_what_is_said_of_the_exact_adder_is_in_its_certificate():
+    run = load("exact-5")
+    proved = read_json(run.directory / "findings" / "certificate.json", Certificate)
+    assert f"<!-- exact -->\n> {proved.statement}\n" in README
+    assert proved.weights_sha256 == run.weights_sha256
+
+
 def test_what_is_said_of_the_reproduction_is_in_its_results():
     records = read_records()
     assert f"<!-- claims -->\n> {sentence(judge(records))}\n" in README
