@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
 
@@ -132,14 +133,14 @@ def test_an_address_that_is_not_a_dask_scheduler_is_refused_in_one_line(
 
 def answer_each(server: socket.socket, answer: bytes | None) -> None:
     """Take every connection, and say this; then nothing more."""
-    taken = []
-    while True:
-        try:
-            taken.append(server.accept()[0])
-        except OSError:
-            return
-        if answer:
-            taken[-1].sendall(answer)
+    with ExitStack() as taken:
+        while True:
+            try:
+                connection = taken.enter_context(server.accept()[0])
+            except OSError:
+                return
+            if answer:
+                connection.sendall(answer)
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere", "tcp://no.such.host:1"])
