@@ -78,8 +78,9 @@ PRESETS: Mapping[str, Preset] = {
     "exact-3": Preset(
         "Three digits and three heads, meant to answer every question right.",
         0.5,
-        ModelConfig(digits=3, heads=3, d_model=96, d_mlp=192),
-        replace(EXACT, steps=3000),
+        ModelConfig(digits=3, heads=3, d_model=150, d_mlp=320),
+        # With less between two starts, two heads may settle on one column.
+        replace(EXACT, steps=4000, head_delay=400),
     ),
     "exact-5": Preset(
         "Five digits and five heads, one per column, meant to answer every question right.",
