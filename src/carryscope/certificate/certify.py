@@ -25,10 +25,11 @@ from carryscope.certificate.finding import (
     families,
     statement,
 )
-from carryscope.certificate.margins import DEMANDED
 from carryscope.certificate.proof import OPEN, STUCK, WRONG, Fragment, RowProof
+from carryscope.certificate.rounding import About
+from carryscope.certificate.row_tables import DEMANDED
 from carryscope.certificate.spot_checks import spot_check
-from carryscope.certificate.subject import ProofSubject
+from carryscope.certificate.subject import Engine, ProofSubject, fastest_engine
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Advance, Progress, Stopped, silent
 from carryscope.core.workers import Workers
@@ -43,10 +44,10 @@ UNTIL = 0.99
 MINUTES = 60.0
 """Or after so long."""
 
-FINER = 4.0
+FINER = 16.0
 """By how much each round goes finer than the one before."""
 
-BLOCK = 128
+BLOCK = 16
 """Open boxes in one piece of work."""
 
 BOXES_PER_PIECE = 4096
@@ -62,11 +63,20 @@ KEPT_SHARE = 0.02
 class ProofSearch:
     """The proofs of all rows, growing."""
 
-    def __init__(self, model: Transformer, known: Certificate | None = None) -> None:
+    def __init__(
+        self,
+        model: Transformer,
+        known: Certificate | None = None,
+        *,
+        about: About = "float32",
+        engine: Engine | None = None,
+    ) -> None:
         self.model, self.weights_sha256 = model, weights_hash(model)
         if known is not None:
             check_about(known, model, self.weights_sha256)
-        self.subject = ProofSubject.of(model, known.log if known else None)
+        self.subject = ProofSubject.of(
+            model, known.log if known else None, about=about, engine=engine or fastest_engine()
+        )
         spaces = self.subject.spaces
         if known is None:
             self.proofs = [RowProof.settled(space) for space in spaces]
