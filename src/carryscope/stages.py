@@ -26,7 +26,7 @@ from carryscope.core.errors import CallError, command
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
 from carryscope.dissection.exchange import exchange_files
 from carryscope.dissection.findings import Dissection
-from carryscope.model.files import check_version, load_model, weights_hash
+from carryscope.model.files import check_version, is_hash_of, load_model, weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding
@@ -165,7 +165,8 @@ class RunDirectory:
             found = read_json(path, stage.record)
         except CallError as error:
             return Kept(None, f"{error} Or it is of another version. {again}")
-        if getattr(found, "weights_sha256", self.weights_sha256) != self.weights_sha256:
+        about = getattr(found, "weights_sha256", self.weights_sha256)
+        if about != self.weights_sha256 and not is_hash_of(about, self._model):
             return Kept(None, f"{path} is about other weights. {again}")
         return Kept(found)
 

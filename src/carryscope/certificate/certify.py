@@ -32,7 +32,7 @@ from carryscope.certificate.subject import ProofSubject
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Advance, Progress, Stopped, silent
 from carryscope.core.workers import Workers
-from carryscope.model.files import weights_hash
+from carryscope.model.files import is_hash_of, weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.task.operation import PAIRS
 from carryscope.version import __version__
@@ -65,7 +65,7 @@ class ProofSearch:
     def __init__(self, model: Transformer, known: Certificate | None = None) -> None:
         self.model, self.weights_sha256 = model, weights_hash(model)
         if known is not None:
-            check_about(known, model, self.weights_sha256)
+            check_about(known, model)
         self.subject = ProofSubject.of(model, known.log if known else None)
         spaces = self.subject.spaces
         if known is None:
@@ -165,9 +165,9 @@ class ProofSearch:
         )
 
 
-def check_about(known: Certificate, model: Transformer, weights_sha256: str) -> None:
+def check_about(known: Certificate, model: Transformer) -> None:
     """Refuse a certificate of another model or of another log version."""
-    if (known.model, known.weights_sha256) != (model.config, weights_sha256):
+    if known.model != model.config or not is_hash_of(known.weights_sha256, model):
         raise CallError(
             "The certificate is about other weights than the model has now. "
             "To start from nothing, give --again."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from carryscope.core.errors import CallError, WorkError
+from carryscope.core.machine import check_memory
 
 T = TypeVar("T")
 
@@ -85,12 +87,21 @@ def read_json(path: Path, kind: type[T]) -> T:
         raise CallError(f"{path} is damaged or not a carryscope file: {error}.") from error
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read a whole file. One that cannot be read is a one-line error."""
+def read_bytes(path: Path, *, pipes: bool = False) -> bytes:
+    """Read a whole file. One that cannot be read, or that never ends, is a one-line error.
+
+    With `pipes` it may also be a pipe, which the shell makes of `<(command)`.
+    """
     try:
+        found = path.stat()
+        if not (stat.S_ISREG(found.st_mode) or (pipes and stat.S_ISFIFO(found.st_mode))):
+            raise CallError(f"Cannot read {path}: it is not an ordinary file.")
+        check_memory(found.st_size, f"Reading {path}")
         return path.read_bytes()
-    except OSError as error:
-        raise CallError(f"Cannot read {path}: {error.strerror}.") from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, CallError):
+            raise
+        raise CallError(f"Cannot read {path}: {getattr(error, 'strerror', error)}.") from error
 
 
 @contextlib.contextmanager

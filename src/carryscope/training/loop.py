@@ -22,10 +22,10 @@ from carryscope.model.files import (
     WEIGHTS_FILE,
     check_free,
     check_version,
+    is_hash_of,
     load_model,
     read_tensors,
     save_weights,
-    weights_hash,
 )
 from carryscope.model.prediction import predict
 from carryscope.model.process import use_machine
@@ -148,7 +148,7 @@ def starting_weights(config: RunConfig, run: Path | None) -> dict[str, Tensor]:
             "--start-from RUN."
         )
     model = load_model(run)
-    if weights_hash(model) != config.training.start_weights:
+    if not is_hash_of(config.training.start_weights, model):
         raise CallError(
             f"The run at {run} has other weights than this training starts from. Name the run it "
             "started from, or choose another --out."

@@ -18,7 +18,7 @@ from carryscope.dissection.attention import study_attention
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.samples import Samples
-from carryscope.model.files import weights_hash
+from carryscope.model.files import is_hash_of, weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.verification.agreement import (
     Agreement,
@@ -73,7 +73,7 @@ def faithful(
 ) -> FaithfulnessFinding:
     """Compare a model with the shipped algorithms, and with one of the user's own."""
     digits, weights = model.config.digits, weights_hash(model)
-    if dissection is not None and dissection.weights_sha256 != weights:
+    if dissection is not None and not is_hash_of(dissection.weights_sha256, model):
         raise CallError("The dissection must be of this model. Got one of other weights.")
     algorithms = _algorithms(digits, dissection, own)
     samples = Samples(digits, seed)
