@@ -54,7 +54,7 @@ def explorer(run: AnyRun = None, /, *, out: OutFile = None, json: Json = False) 
         raise CallError(f"--out must be a file to write. Got the directory {path}.")
     why = chosen.read(DISSECTION).why
     if why:
-        log.print(f"Written without findings: {why}", markup=False, soft_wrap=True)
+        print_plain(f"Written without findings: {why}", to=log)
     size = chosen.explorer().save(path)
     if json:
         print_json({"path": str(path), "bytes": size})
@@ -114,7 +114,7 @@ def write_figures(shelf: Shelf, names: list[str] | None, out: Path, ending: Endi
         except CallError as error:
             if names:
                 raise
-            log.print(f"No {name}: {error}", markup=False, soft_wrap=True)
+            print_plain(f"No {name}: {error}", to=log)
             continue
         paths.append(picture.save(out / f"{name}.{ending}"))
     return paths
