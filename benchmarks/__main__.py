@@ -15,7 +15,7 @@ from benchmarks.measure import Measure
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.machine import machine
 from carryscope.report.markdown import markdown
-from carryscope.report.parts import Table
+from carryscope.report.tables import Table
 from carryscope.report.terminal import show
 from carryscope.version import __version__
 

@@ -11,7 +11,6 @@ from browser import find_chromium
 from playwright.sync_api import sync_playwright
 
 import carryscope
-from carryscope.report.explorer.page import explorer_page
 
 SHOWN = "#explorer?q=23816+15327&off=L0.H1&how=mean&row=12"
 WIDTH, HEIGHT = 1280, 1200
@@ -26,7 +25,7 @@ def main() -> None:
     run = carryscope.load()
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         file = Path(folder) / "explorer.html"
-        explorer_page(run.model(), run.directory.name, run.dissection()).save(file)
+        run.explorer().save(file)
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         page = browser.new_page(
             viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce"

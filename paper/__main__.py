@@ -1,4 +1,4 @@
-"""`python -m paper`, or `make reproduce`: the paper again, model by model and claim by claim."""
+"""`python -m paper`, or `make reproduce`: the paper's claims, judged over draws."""
 
 from __future__ import annotations
 
@@ -13,100 +13,92 @@ from carryscope.cli.bars import bars
 from carryscope.cli.console import log, print_json, print_plain
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.progress import Stopped
-from carryscope.core.workers import shared_out
-from paper.claims.page import ClaimsResult
+from carryscope.core.workers import cores
 from paper.plan import Planned
 
 
 def reproduce(
     *,
     only: str | None = None,
+    draws: int | None = None,
     quick: bool = False,
-    runs: Path = Path("runs/reproduce"),
-    out: Path | None = None,
-    workers: int | None = None,
-    threads: int | None = None,
     pages: bool = False,
+    runs: Path = Path("runs/reproduce"),
+    out: Path = Path("paper/results"),
+    workers: int | None = None,
+    cluster: str | None = None,
     json: bool = False,
 ) -> None:
-    """Reproduce the paper: train all its models, study them, and judge each of its claims.
+    """Reproduce the paper: train draws of its recipes, and judge its claims over them.
 
-    Every model is trained by its own recipe, dissected, measured and compared with the paper's
-    algorithm; then the study of the MLP is made. Models are done side by side, one on each core.
-    First comes the plan, with minutes. Finished stages are not repeated, so the same command
-    continues after a stop. A run by another recipe is refused, and so is a directory in which
-    results would be lost.
+    Draws are made side by side, one thread each. First comes the plan, with minutes. A draw whose
+    record is in OUT is done, and finished stages are not repeated: the same command continues
+    after a stop. To make everything again, choose an empty OUT.
 
     Parameters
     ----------
     only
-        Models to make, with commas: paper-5, paper-5-heads-2, paper-5-heads-4, paper-10,
-        paper-15, reuse-5, paper-5-long, mlp-study. Default: all.
+        Recipes, with commas: paper-5, paper-10, paper-15, paper-5-heads-2, paper-5-heads-4,
+        reuse-5. Default: all.
+    draws
+        Fresh seeds of each recipe, at most. Default: all that the claims are to be judged on.
     quick
-        One training step in ten, to see that all of it works. It reproduces nothing. Its pages
-        say so, and are in RUNS/quick/results.
+        A smoke test: the authors' draws alone, 100 steps each, in RUNS/quick. Nothing is judged.
+    pages
+        Only judge the records in OUT again and write the page.
     runs
         Where the runs are.
     out
-        Where claims, tables, figures and findings go. Default: paper/results.
+        Where the records are. The page is README.md beside this directory.
     workers
-        Processes, each with one model. Default: one for each core.
-    threads
-        Processor threads of each worker. Default: the cores divided among the workers.
-    pages
-        Only judge the results in OUT again and write their pages. Nothing is trained.
+        Processes, each with one draw at a time. Default: one for each core.
+    cluster
+        The address of a dask scheduler whose workers do the work instead.
     json
         Print the judged claims as JSON.
     """
-    from paper.models import chosen
-    from paper.plan import plan
-    from paper.publish import check_out, rewrite, would_be_lost, write_results
-    from paper.record import Results
-    from paper.reproduce import reproduce as make
+    from paper.claims import judge
+    from paper.page import sentence, write_page
+    from paper.plan import chosen, made, make, plan
+    from paper.records import read_records, write_records
 
-    if quick and out is not None:
-        raise CallError("A quick run keeps its results with its runs: leave out --out.")
-    runs = runs / "quick" if quick else runs
-    out = out or (runs / "results" if quick else Path("paper/results"))
-    if pages:
-        _show(rewrite(Results(out)), out, json=json)
-        return
-    names, (count, each) = chosen(only), shared_out(workers, threads)
-    check_out(names, runs, out)
-    planned = plan(names, runs, quick=quick, threads=each)
-    _show_plan(planned, count)
-    with bars() as progress:
-        failed = make(planned, runs, quick=quick, workers=count, threads=each, progress=progress)
-    problems = [f"{name} failed: {why}" for name, why in failed.items()]
-    lost = would_be_lost([], runs, out)
-    if lost:
-        problems.append(f"{out} was not written, because it has results of {', '.join(lost)}.")
-    else:
-        _show(write_results(runs, out, quick=quick), out, json=json)
-    if problems:
-        raise WorkError(" ".join(problems))
-
-
-def _show(found: ClaimsResult, out: Path, *, json: bool) -> None:
-    """The result in a sentence, and the page that has all of it."""
+    if quick:
+        runs, out = runs / "quick", runs / "quick" / "results"
+    left = [] if pages else plan(chosen(only), runs, out, quick=quick, draws=draws)
+    failed: dict[str, str] = {}
+    if left:
+        _show_plan(left, workers or cores())
+        try:
+            with bars() as progress:
+                found = make(left, runs, workers=workers, cluster=cluster, progress=progress)
+            failed = found.failed
+        finally:
+            write_records(made(left), out)
+    page = write_page(out)
+    judged = judge(read_records(out))
     if json:
-        print_json(found)
+        print_json(judged)
     else:
-        print_plain(f"{found.sentence}\n\n{out / 'claims.md'}")
+        print_plain(f"{sentence(judged)}\n\n{page}")
+    if failed:
+        raise WorkError(" ".join(f"{name} failed: {why}" for name, why in failed.items()))
 
 
 def _show_plan(planned: Sequence[Planned], workers: int) -> None:
     """What is left to do, and about how long it takes."""
-    from carryscope.report.parts import Table
+    from carryscope.report.tables import Table
     from carryscope.report.terminal import show
-    from paper.plan import minutes_together
+    from paper.plan import minutes
 
+    recipes = dict.fromkeys(one.recipe for one in planned)
+    by_recipe = {name: [one for one in planned if one.recipe == name] for name in recipes}
+    spent = {name: sum(map(minutes, ones)) for name, ones in by_recipe.items()}
     rows = [
-        [one.name, ", ".join(one.left) or "done", f"{one.minutes:.0f}" if one.left else ""]
-        for one in planned
+        [name, ", ".join(str(one.seed) for one in ones), f"{spent[name]:.0f}"]
+        for name, ones in by_recipe.items()
     ]
-    total = [f"all, {workers} at a time", "", f"{minutes_together(planned, workers):.0f}"]
-    head, numeric = ["model", "to do", "minutes"], frozenset({2})
+    total = ["all", f"{workers} at a time", f"{sum(spent.values()) / workers:.0f}"]
+    head, numeric = ["recipe", "seeds to train", "minutes"], frozenset({2})
     show([Table("plan", "The plan", head, [*rows, total], numeric=numeric)], log)
 
 

@@ -1,7 +1,7 @@
-"""What of a reproduction is there already, and how long the rest will take.
+"""The draws of a reproduction: which are left, how long they take, and making them side by side.
 
-In: names of models, and the directory of their runs. Out: a `Planned` for each. Minutes of
-training come from a few steps made on the spot; those of other stages from the number of digits.
+In: recipes, and where runs and results are. Out: records. A draw whose record is among the results
+is done. Minutes of training come from a few steps made on the spot.
 """
 
 from __future__ import annotations
@@ -9,122 +9,85 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 from carryscope.core.errors import CallError
+from carryscope.core.progress import Progress
 from carryscope.core.storage import read_json
-from carryscope.model.files import CONFIG_FILE, check_version
+from carryscope.core.workers import Outcome
 from carryscope.model.process import use_machine
-from carryscope.report.page import REPORT_FILE
-from carryscope.run import Run
-from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING
-from carryscope.training.config import RunConfig, differences
+from carryscope.sweeps.running import side_by_side, trained
+from carryscope.training.config import RunConfig
 from carryscope.training.loop import is_finished, steps_made
+from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
-from paper.exam import EXAM
-from paper.mlp.finding import MlpStudy
-from paper.mlp.study import STUDY_FILE
-from paper.mlp.variants import VARIANTS
-from paper.models import MLP_STUDY, MLP_STUDY_STEPS, MODELS, STUDIED, recipe
+from paper.claims import authors_seed, frozen
+from paper.measure import measure
+from paper.records import DRAW, DrawRecord, read_records, run_name
 
-STAGES = (TRAINING, DISSECTION, RISK, FAITHFULNESS, EXAM)
-"""What each model goes through before its report."""
-
-RECORD = "record"
-"""What the study of the MLP ends with."""
+QUICK_STEPS = 100
+"""Steps of each training of a smoke test. It has the authors' draws only."""
 
 WARMING_UP, TIMED = 3, 7
 """Steps made, and steps timed, to estimate how long a training will take."""
 
-PER_DIGIT, PER_DIGIT_SQUARED = 17.0, 0.32
-"""Seconds that all stages but the training take together, by the digits of the questions. Measured
-with one thread: 92 s of processor time at 5 digits, 201 s at 10."""
+MEASURING = 30
+"""Seconds that the findings and numbers of a draw take on one thread, about."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One model, or the study of the MLP: what is left to do."""
+    """One draw that is not done."""
 
-    name: str
-    left: tuple[str, ...]
-    """Stages that are not done yet; of the study, its trainings and its record."""
-    minutes: float
+    recipe: str
+    seed: int
+    config: RunConfig
+    run: Path
+
+    @property
+    def steps_left(self) -> int:
+        assert self.config.training is not None
+        return 0 if is_finished(self.run) else self.config.training.steps - steps_made(self.run)
+
+
+def chosen(only: str | None) -> list[str]:
+    """The recipes in a list with commas, in the order of the plan; all of them by default."""
+    known = list(frozen().seeds)
+    wanted = known if only is None else [name.strip() for name in only.split(",")]
+    for name in wanted:
+        if name not in known:
+            raise CallError(f"only must name some of {', '.join(known)}. Got '{name}'.")
+    return [name for name in known if name in wanted]
 
 
 def plan(
-    names: Sequence[str], runs: Path, *, quick: bool, threads: int | None = None
+    recipes: Sequence[str], runs: Path, results: Path, *, quick: bool, draws: int | None = None
 ) -> list[Planned]:
-    """What is left of a reproduction, with the minutes that it will take."""
-    check_recipes(runs, quick=quick)
-    use_machine(threads)
-    left = {name: left_of(name, runs) for name in names}
+    """The draws that are left: the authors' own first, then `draws` fresh seeds of each recipe."""
+    done = {(record.recipe, record.seed) for record in read_records(results)}
+    wanted = [(recipe, authors_seed(recipe)) for recipe in recipes]
+    if not quick:
+        wanted += [(r, seed) for r in recipes for seed in frozen().seeds[r][:draws]]
+    changes = {"steps": QUICK_STEPS} if quick else {}
     return [
-        Planned(name, todo, _seconds(name, todo, runs, quick=quick) / 60)
-        for name, todo in left.items()
+        Planned(r, seed, run_config(r, {"seed": seed, **changes}), runs / run_name(r, seed))
+        for r, seed in wanted
+        if (r, seed) not in done
     ]
 
 
-def check_recipes(runs: Path, *, quick: bool) -> None:
-    """Refuse a run that was started by another recipe.
-
-    All models are checked, because results are written of all that are there.
-    """
-    for name in MODELS:
-        run = runs / name
-        if (run / CONFIG_FILE).exists():
-            check_version(run)
-            found = read_json(run / CONFIG_FILE, RunConfig)
-            different = differences(recipe(name, quick=quick), found)
-            if different:
-                raise CallError(
-                    f"The run at {run} was started differently: {'; '.join(different)}. "
-                    f"Choose another --runs, or delete {run}."
-                )
+def minutes(planned: Planned) -> float:
+    """How long the rest of a draw takes on one thread."""
+    training = planned.steps_left * _step_seconds(planned.recipe) if planned.steps_left else 0.0
+    return (training + MEASURING) / 60
 
 
-def left_of(name: str, runs: Path) -> tuple[str, ...]:
-    """What is not done yet of a model, or of the study of the MLP."""
-    where = runs / name
-    if name == MLP_STUDY:
-        files = {v.name: where / v.name / TRAINING.file for v in VARIANTS}
-        files[RECORD] = where / STUDY_FILE
-    else:
-        files = {stage.name: where / stage.file for stage in STAGES}
-        files["report"] = where / REPORT_FILE
-    left = tuple(part for part, file in files.items() if not file.exists())
-    stale = name == MLP_STUDY and not left and not _is_of_its_base(where / STUDY_FILE, runs)
-    return (RECORD,) if stale else left
-
-
-def _is_of_its_base(record: Path, runs: Path) -> bool:
-    """Whether the study is about the weights that the studied model has now."""
-    known = read_json(record, MlpStudy).subjects[0].weights_sha256
-    return is_finished(runs / STUDIED) and known == Run(runs / STUDIED).weights_sha256
-
-
-def _seconds(name: str, left: Sequence[str], runs: Path, *, quick: bool) -> float:
-    """How long the rest of a model, or of the study, will take."""
-    if name == MLP_STUDY:
-        trainings = [runs / name / v.name for v in VARIANTS if v.name in left]
-        return _training_seconds(recipe(MLP_STUDY_STEPS, quick=quick), trainings)
-    config = recipe(name, quick=quick)
-    trainings = [runs / name] if TRAINING.name in left else []
-    share = len(set(left) - {TRAINING.name}) / len(STAGES)
-    digits = config.model.digits
-    studying = share * (PER_DIGIT * digits + PER_DIGIT_SQUARED * digits**2)
-    return studying + _training_seconds(config, trainings)
-
-
-def _training_seconds(config: RunConfig, runs: Sequence[Path]) -> float:
-    """How long it takes to finish trainings by one recipe, each from its checkpoint."""
-    assert config.training is not None
-    left = sum(config.training.steps - steps_made(run) for run in runs)
-    return left * _step_seconds(config) if left else 0.0
-
-
-def _step_seconds(config: RunConfig) -> float:
+@cache
+def _step_seconds(recipe: str) -> float:
     """How long a training step takes, measured on a few of the first."""
-    trainer = Trainer(config)
+    use_machine(1)
+    trainer = Trainer(run_config(recipe, {}))
     for _ in range(WARMING_UP):
         trainer.advance()
     began = time.perf_counter()
@@ -133,16 +96,28 @@ def _step_seconds(config: RunConfig) -> float:
     return (time.perf_counter() - began) / TIMED
 
 
-def minutes_together(planned: Sequence[Planned], workers: int) -> float:
-    """How long a plan takes: models first, the longest first, then the trainings of the study."""
-    busy = [0.0] * workers
-    for one in in_order(planned):
-        busy[busy.index(min(busy))] += one.minutes
-    study = [one.minutes for one in planned if one.name == MLP_STUDY]
-    return max(busy) + sum(study) / min(workers, len(VARIANTS))
+def make(
+    planned: Sequence[Planned],
+    runs: Path,
+    *,
+    workers: int | None,
+    cluster: str | None,
+    progress: Progress,
+) -> Outcome[str, DrawRecord]:
+    """Train and measure the draws that are left, one thread each."""
+    jobs = {one.run.name: partial(make_draw, one.config) for one in planned}
+    return side_by_side(
+        jobs, runs, workers=workers, threads=1, cluster=cluster, unit="draws", progress=progress
+    )
 
 
-def in_order(planned: Sequence[Planned]) -> list[Planned]:
-    """The models that are not done, the longest first, so that no worker is idle at the end."""
-    models = [one for one in planned if one.left and one.name != MLP_STUDY]
-    return sorted(models, key=lambda one: one.minutes, reverse=True)
+def make_draw(config: RunConfig, directory: Path, threads: int, progress: Progress) -> DrawRecord:
+    """Bring the run of one draw to its end, and measure it."""
+    run = trained(config, directory, threads=threads, progress=progress)
+    return measure(run, progress)
+
+
+def made(planned: Sequence[Planned]) -> list[DrawRecord]:
+    """The records that the runs of a plan have by now."""
+    files = [one.run / DRAW.file for one in planned]
+    return [read_json(file, DrawRecord) for file in files if file.exists()]

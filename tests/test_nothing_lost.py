@@ -33,31 +33,48 @@ from waiting import PATIENCE, wait_for
 RENAMED: dict[str, str | None] = dict.fromkeys(
     [
         "dissection/attention/seed",
+        "dissection/attention/overlaps",
+        "dissection/attention/readings/*/balance",
+        "dissection/rows/rows",
+        "dissection/rows/clean_loss",
+        "dissection/rows/threshold",
+        "dissection/rows/questions",
         "dissection/rows/seed",
-        "dissection/rows/untrained/seed",
-        "dissection/heads/seed",
-        "dissection/nodes/seed",
-        "dissection/subtasks/seed",
-        "dissection/mlp/seed",
-        "dissection/first_digits/seed",
-        "dissection/mlp/digits/*/stays",
-        "dissection/mlp/digits/*/same_answer",
-        "dissection/mlp/digits/*/strongest",
-        "dissection/mlp/digits/*/margin_share",
         "dissection/rows/tokens",
-        "dissection/rows/untrained/tokens",
-        "dissection/heads/effects/*/digit_loss",
-        "dissection/heads/effects/*/digit_right",
+        "dissection/rows/untrained",
+        "dissection/heads/seed",
+        "dissection/heads/threshold",
+        "dissection/heads/effects",
+        "dissection/heads/base_add_head",
+        "dissection/heads/base_add_role",
+        "dissection/nodes/seed",
+        "dissection/nodes/unused_rows",
         "dissection/nodes/nodes/*/classes",
-        "dissection/first_digits/effects/*/column",
+        "dissection/nodes/nodes/*/complexity",
+        "dissection/subtasks/seed",
+        "dissection/subtasks/scores",
+        "dissection/subtasks/purposes/*/same_as",
+        "dissection/mlp",
+        "dissection/first_digits/seed",
+        "dissection/first_digits/effects",
         "dissection/first_digits/rules/*/against",
         "dissection/first_digits/rules/*/sides",
+        "dissection/first_digits/rules/*/own_nine",
+        "dissection/first_digits/rules/*/beyond",
         "dissection/story/digits/*/early_loss",
+        "dissection/story/digits/*/final_loss",
+        "dissection/story/pairs/*/final_loss",
         "dissection/story/pairs/*/final_questions",
-        "dissection/story/lags/*/smoothed_above",
+        "dissection/story/pairs/*/questions",
+        "dissection/story/pairs/*/share",
+        "dissection/story/lags",
         "dissection/story/lagging",
+        "dissection/story/observed_order",
+        "dissection/story/predicted_order",
         "dissection/story/digit_agreement",
-        "dissection/story/agreement/comparisons",
+        "dissection/story/pair_agreement",
+        "dissection/story/agreement",
+        "dissection/exchanged",
         "faithfulness/agreement/algorithms/*/answer/scope",
         "faithfulness/agreement/algorithms/*/answer/where_right",
         "faithfulness/agreement/algorithms/*/digits",
@@ -65,13 +82,16 @@ RENAMED: dict[str, str | None] = dict.fromkeys(
         "faithfulness/agreement/algorithms/*/worst/*/probability",
         "faithfulness/inside/*/tokens/digits",
         "faithfulness/inside/*/joint/digits",
-        "faithfulness/inside/*/heads/digits",
+        "faithfulness/inside/*/heads",
         "risk/free_running",
         "risk/failures",
         "certificate/wrong_families/*/example",
         "certificate/undecided_families/*/example",
     ]
-)
+) | {
+    "dissection/rows/edges": "dissection/edges/edges",
+    "dissection/rows/edge_questions": "dissection/edges/questions",
+}
 """Fields renamed (`old path: new path`) or dropped (`old path: None`) on purpose.
 
 A path starts with the finding, goes for all that is below it, and has a `*` for any place in a
@@ -99,7 +119,7 @@ CALLED_NOW: dict[str, str | None] = dict.fromkeys(
 By the words of the old call: `"report nowhere": "page nowhere"`.
 """
 
-TOLD_NOW = {"train --out {new} --threads 1": "--out {new}"}
+TOLD_NOW = {"train --out {new} --threads 1": "--out {new}", "rows": "edges"}
 """Facts of a message that are told otherwise today: `"carryscope dissect": "carryscope study"`."""
 
 ROUNDING = {"relative": 1e-3, "absolute": 2e-4}
@@ -298,12 +318,6 @@ def unpacked(text: str) -> bytes:
     return zlib.decompress(base64.b64decode(text))
 
 
-def dissection_record(run: Any, found: Any) -> dict[str, Any]:
-    """With the nodes in the format of the paper's authors, which a dissection leaves beside it."""
-    beside = {name: kept(run, name) for name in ("behaviors", "features")}
-    return {**facts(found), "exchanged": beside}
-
-
 def risk_record(found: Any) -> dict[str, Any]:
     """Of the digit pair that failures share, told in words, the numbers."""
     told = facts(found)
@@ -401,7 +415,7 @@ def shipped_copy(tmp_path_factory):
 
 
 STAGES = {
-    "dissection": lambda run: dissection_record(run, dissection(run)),
+    "dissection": lambda run: facts(dissection(run)),
     "risk": lambda run: risk_record(risk(run)),
     "faithfulness": lambda run: facts(faithfulness(run)),
     "certificate": lambda run: certificate_record(certificate(run)),
@@ -410,7 +424,7 @@ STAGES = {
 
 KEPT = {
     "training": lambda run: facts(kept(run, "training")),
-    "dissection": lambda run: dissection_record(run, kept(run, "dissection")),
+    "dissection": lambda run: facts(kept(run, "dissection")),
     "risk": lambda run: risk_record(kept(run, "risk")),
     "faithfulness": lambda run: facts(kept(run, "faithfulness")),
 }

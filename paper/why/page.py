@@ -17,7 +17,7 @@ from carryscope.core.words import percent, with_interval
 from carryscope.report.figures.drawing import data
 from carryscope.report.figures.figure import Figure
 from carryscope.report.markdown import markdown
-from carryscope.report.parts import Table
+from carryscope.report.tables import Table
 from carryscope.verification.sight import SightFinding
 from paper.why.study import DATA, HEADS, RECIPE, SEEDS, Cell, WhyStudy
 

@@ -5,7 +5,7 @@ runs/<name>/
   model.safetensors    weights
   checkpoint/          what exact resume needs, while the training is under way
   metrics.jsonl        one record per step
-  findings/*.json      one file per stage, and the nodes in the format of the paper's authors
+  findings/*.json      one file per stage
   report.html          everything above on one page, and the model to try
   README.md            the model's card
 
@@ -285,7 +285,8 @@ class Run(RunDirectory):
         """The live model as a page: it shows itself in a notebook, and can be saved."""
         from carryscope.report.explorer.page import explorer_page
 
-        return explorer_page(self.model(), self.name, self.read(DISSECTION).found)
+        found, risk = self.read(DISSECTION).found, self.read(RISK).found
+        return explorer_page(self.model(), self.name, found, risk)
 
     def __repr__(self) -> str:
         return f"Run({str(self.directory)!r})"

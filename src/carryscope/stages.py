@@ -15,7 +15,7 @@ is made again, unless it is costly (a certificate): then it takes `again` to rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,8 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError, command
-from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
-from carryscope.dissection.exchange import exchange_files
+from carryscope.core.storage import only_writer, read_json, write_json
 from carryscope.dissection.findings import Dissection
 from carryscope.model.files import check_version, is_hash_of, load_model, weights_hash
 from carryscope.model.transformer import Transformer
@@ -50,8 +49,6 @@ class Stage(Generic[F]):
     record: type[F]
     command: tuple[str, ...] = ()
     """The words of the command that makes it, to be followed by the run."""
-    beside: Callable[[F], Mapping[str, bytes]] = lambda _: {}
-    """Other files that are kept with the finding, by name."""
     costly: bool = False
     """Whether what cannot be used is refused instead of being replaced."""
 
@@ -65,7 +62,7 @@ class Stage(Generic[F]):
 
 
 TRAINING = Stage("training", "the summary of a training", TrainingSummary, ("train", "--out"))
-DISSECTION = Stage("dissection", "a dissection", Dissection, ("dissect",), exchange_files)
+DISSECTION = Stage("dissection", "a dissection", Dissection, ("dissect",))
 RISK = Stage("risk", "the measured risk", RiskFinding, ("risk",))
 FAITHFULNESS = Stage(
     "faithfulness", "the comparison with algorithms", FaithfulnessFinding, ("faithful",)
@@ -126,8 +123,6 @@ class RunDirectory:
         with only_writer(self.directory):
 
             def keep(found: F) -> None:
-                for name, content in stage.beside(found).items():
-                    write_bytes(self.directory / FINDINGS / name, content)
                 write_json(self.directory / stage.file, found)
 
             found = make(known, keep)

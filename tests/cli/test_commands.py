@@ -238,7 +238,7 @@ def test_dissect_shows_what_each_node_carries_and_ends_with_the_path(capsys, tin
     told = capsys.readouterr()
     assert "What each node carries" in told.out
     assert told.out.rstrip().endswith("dissection.json")
-    assert "nodes (" in told.err
+    assert "nodes: " in told.err
     assert run(["dissect", str(tiny_run), "--only", "nodes", "--json"]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["nodes"]["how"] == "mean"
@@ -248,7 +248,7 @@ def test_dissect_shows_what_each_node_carries_and_ends_with_the_path(capsys, tin
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--only", "legs"], "has the parts attention, rows"),
+        (["--only", "legs"], "has the parts attention, edges"),
         (["--threads", "0"], "threads must be at least 1. Got 0."),
         (["--seed", "-1"], "seed must be at least 0. Got -1."),
     ],

@@ -1,21 +1,15 @@
-"""A dissection as a whole: any model, part by part; and its files in the authors' format."""
+"""A dissection as a whole: any model, part by part."""
 
 from contextlib import contextmanager
-from pathlib import Path
 
 import msgspec
 import pytest
 
-import carryscope
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Stopped
-from carryscope.core.storage import read_json
 from carryscope.dissection.dissect import dissect
-from carryscope.dissection.exchange import behaviors, exchange_files, features
 from carryscope.dissection.findings import EXPERIMENTS, Dissection, chosen_parts
 from carryscope.training.losses import StepRecord
-
-SHIPPED = Path(carryscope.__file__).parent / "shipped" / "fast-5"
 
 SHAPES = {
     "one digit, one head": {"digits": 1, "heads": 1},
@@ -33,7 +27,7 @@ def few_questions(monkeypatch):
     for name, value in {
         "samples.PER_CLASS": 20,
         "samples.BATCHES": 1,
-        "rows.EDGE_QUESTIONS": 16,
+        "edges.EDGE_QUESTIONS": 16,
         "subtasks.SEARCH_PAIRS": 100,
         "keys.KEY_QUESTIONS": 200,
         "first_digits.CARRY_PAIRS": 20,
@@ -74,14 +68,6 @@ def test_any_model_can_be_dissected(shape, random_model, few_questions):
     assert again == found
 
 
-def test_two_layers_have_rows_below_the_last_that_are_not_forced(random_model, few_questions):
-    found = dissected(random_model(digits=2, layers=2), parts=["rows"])
-    lower = [effect for effect in found.rows.rows if effect.layer == 0]
-    assert not any(effect.forced for effect in lower)
-    reached = {digit for effect in lower if effect.row == 0 for digit in effect.changed}
-    assert len(reached) > 1, "a row of layer 0 reaches several answers"
-
-
 def test_the_same_seed_gives_the_same_findings_and_another_one_others(random_model, few_questions):
     model = random_model(digits=2)
     parts = ["attention", "nodes", "mlp", "first_digits"]
@@ -101,7 +87,7 @@ def test_what_is_known_is_not_made_again(random_model, few_questions):
 
 
 def test_parts_found_before_a_stop_are_handed_over(random_model, few_questions):
-    work = dissect(random_model(digits=2), progress=Watched(stop_before="rows"))
+    work = dissect(random_model(digits=2), progress=Watched(stop_before="edges"))
     found = [next(work), next(work)]
     with pytest.raises(Stopped):
         next(work)
@@ -115,8 +101,11 @@ def test_every_part_says_how_far_it_is(random_model, few_questions):
     assert all(watched.answers[part] > 0 for part in watched.parts)
 
 
-def test_heads_bring_attention_with_them_because_it_names_them(random_model, few_questions):
-    assert dissected(random_model(digits=2), parts=["heads"]).attention is not None
+@pytest.mark.parametrize("part", ["heads", "mlp"])
+def test_what_depends_on_what_heads_read_brings_attention_with_it(
+    part, random_model, few_questions
+):
+    assert dissected(random_model(digits=2), parts=[part]).attention is not None
 
 
 def test_the_story_needs_only_the_metrics(random_model):
@@ -127,37 +116,7 @@ def test_the_story_needs_only_the_metrics(random_model):
 
 
 def test_a_part_that_does_not_exist_is_refused():
-    with pytest.raises(CallError, match="has the parts attention, rows, .* Got 'hands'"):
+    with pytest.raises(CallError, match="has the parts attention, edges, .* Got 'hands'"):
         chosen_parts("attention,hands")
     assert chosen_parts("nodes, attention") == ("attention", "nodes")
     assert chosen_parts(None) == EXPERIMENTS
-
-
-def test_the_authors_format_has_their_fields_and_tags(random_model, few_questions):
-    found = dissected(random_model(digits=2), parts=["attention", "nodes", "subtasks"])
-    files = exchange_files(found)
-    assert list(files) == ["behaviors.json", "features.json"]
-    written = msgspec.json.decode(files["behaviors.json"])
-    assert len(written) == sum(node.useful for node in found.nodes.nodes)
-    for node in written:
-        assert list(node) == ["position", "layer", "is_head", "num", "tags"]
-        kinds = {tag.split(":")[0] for tag in node["tags"]}
-        assert kinds >= {"Fail%", "Impact", "Math.Add"}
-        assert ("Attn" in kinds) == node["is_head"]
-
-
-def test_without_nodes_there_are_no_files_in_the_authors_format(random_model, few_questions):
-    assert exchange_files(dissected(random_model(digits=2), parts=["attention"])) == {}
-
-
-def test_the_authors_tags_say_what_was_found():
-    found = read_json(SHIPPED / "findings" / "dissection.json", Dissection)
-    nodes = {(n.position, n.num): n.tags for n in behaviors(found) if n.is_head}
-    effect = next(n for n in found.nodes.nodes if n.node == "P13.L0.H1")
-    assert f"Fail%:{round(100 * effect.fails.estimate)}" in nodes[13, 1]
-    assert "Impact:A3" in nodes[13, 1]
-    assert any(tag.startswith("Attn:P2=") for tag in nodes[13, 1])
-    algorithm = {(n.position, n.num): n.tags for n in features(found) if n.is_head}
-    assert algorithm[13, 0] == ["Algo:A3.SA"]
-    assert algorithm[13, 1] == ["Algo:A2.ST"]
-    assert algorithm[13, 2] == ["Algo:A1.SC"]

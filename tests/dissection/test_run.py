@@ -47,7 +47,7 @@ def test_a_second_call_makes_only_what_is_missing(run):
 
     run.dissection("attention", progress=progress)
     run.dissection(PARTS, progress=progress)
-    assert run.dissection("attention", progress=progress).rows is None
+    assert run.dissection("attention", progress=progress).edges is None
     assert made == PARTS
 
 
@@ -99,12 +99,6 @@ def test_parts_found_before_a_stop_are_kept(run):
     kept = run.known(DISSECTION)
     assert kept.attention is not None
     assert kept.nodes is None
-
-
-def test_the_files_in_the_authors_format_are_kept_with_it(run):
-    run.dissection(PARTS)
-    names = {path.name for path in (run.directory / "findings").glob("*.json")}
-    assert {"behaviors.json", "features.json"} <= names
 
 
 def test_a_run_without_weights_cannot_be_dissected(run):

@@ -1,194 +1,167 @@
-"""The claims file refers to what exists, verdicts follow their rule, the page shows both."""
+"""The claims: what the file says, and the verdicts that follow from draws."""
 
-import sys
-from inspect import isfunction, signature
+import re
 from pathlib import Path
 
-import msgspec
 import pytest
-from paper_studies import shipped
 
-import carryscope
-from carryscope.report.paper import paper_values
-from carryscope.training.presets import PRESETS
-from paper.claims.claims import (
-    Check,
-    Claim,
-    Number,
+from paper.claims import (
+    CLAIMS_FILE,
     Verdict,
-    judged,
-    load_claims,
-    verdict_of,
+    authors_seed,
+    chance,
+    compared_with,
+    estimands_of,
+    frozen,
+    holm,
+    judge,
+    planned,
 )
-from paper.claims.judging import judge, measure_of
-from paper.claims.page import ClaimsResult, claims_markdown, claims_result
-from paper.claims.reading import study_of
-from paper.claims.tables import TABLES, tables_markdown
+from paper.estimands import ESTIMANDS
+from paper.records import DrawRecord
 
-PAPER = Path(__file__).parents[3] / "shared" / "paper.tex"
-
-CLAIMS = {claim.id: claim for claim in load_claims()}
-
-
-def both():
-    """The shipped model in the place of both of the paper's 5-digit models."""
-    return {"paper-5": shipped(), "paper-5-long": shipped()}
-
-
-def check(holds: bool, **fields) -> Check:
-    number = Number(what="loss", run="paper-5", kind="loss", estimate=0.5, low=0.4, high=0.6, of=7)
-    return Check(**{"what": "it is so", "holds": holds, "numbers": [number], **fields})
-
-
-def test_every_claim_has_a_name_of_its_own_and_says_how_and_why():
-    assert len(CLAIMS) == len(load_claims())
-    for claim in CLAIMS.values():
-        assert all([claim.title, claim.statement, claim.how, claim.tolerance, claim.because])
-
-
-def test_every_value_of_the_paper_that_a_claim_names_exists():
-    assert {name for claim in CLAIMS.values() for name in claim.paper} <= set(paper_values())
-
-
-def test_every_measure_exists_and_is_used():
-    used = {measure_of(claim) for claim in CLAIMS.values()}
-    modules = {sys.modules[measure.__module__] for measure in used}
-    there = {
-        function
-        for module in modules
-        for name, function in vars(module).items()
-        if isfunction(function) and function.__module__ == module.__name__ and name[0] != "_"
-        if list(signature(function).parameters) == ["claim", "studies"]
-    }
-    assert used == there
-
-
-def test_every_run_is_a_recipe():
-    assert {name for claim in CLAIMS.values() for name in claim.runs} <= set(PRESETS)
-
-
-@pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not beside the repository")
-def test_every_label_stands_in_the_paper():
-    source = PAPER.read_text()
-    missing = [c.label for c in CLAIMS.values() if f"\\label{{{c.label}}}" not in source]
-    assert missing == []
-
-
-@pytest.mark.parametrize(
-    ("checks", "verdict"),
-    [
-        ([check(True), check(True)], Verdict.HOLDS),
-        ([check(True), check(False)], Verdict.PART),
-        ([check(False), check(False)], Verdict.FAILS),
-        ([check(True), check(False, role="core")], Verdict.FAILS),
-        ([check(True), check(False, role="premise")], Verdict.MOOT),
-        ([check(False), check(True, role="core")], Verdict.PART),
-        ([check(False), check(True, role="premise")], Verdict.FAILS),
-        ([check(True, control=True), check(True, control=True)], Verdict.ANY),
-        ([check(True, control=True), check(True, control=False)], Verdict.HOLDS),
-        ([check(True, control=True), check(True)], Verdict.HOLDS),
-        ([check(False, control=False)], Verdict.FAILS),
-    ],
+SOURCE = next(
+    (place for place in CLAIMS_FILE.parents if (place / "shared" / "paper.tex").exists()), None
 )
-def test_a_verdict_follows_from_the_checks(checks, verdict):
-    assert verdict_of(checks) is verdict
+SEEDS = frozen().seeds
 
 
-def test_a_reason_has_the_numbers_of_what_failed():
-    claim = CLAIMS["loss-5"]
-    found = judged(claim, [check(True, what="this"), check(False, what="that")], [])
-    assert found.reason == "1 of 2 checks passed. Failed: that: 0.5000 (0.4000 to 0.6000)."
-    premise = judged(claim, [check(True), check(False, role="premise", what="it adds")], [])
-    assert premise.reason.startswith("Its premise does not hold: it adds: 0.5000")
-
-
-@pytest.mark.parametrize(
-    ("kind", "estimate", "text"),
-    [
-        ("loss", 0.0123456, "0.0123"),
-        ("loss", 0.000081, "0.000081"),
-        ("loss", 2e-8, "below 0.000001"),
-        ("share", 0.25, "25%"),
-        ("share", None, "no data"),
-        ("step", 1234, "step 1,234"),
-        ("step", None, "never"),
-        ("steps", 27, "27 steps"),
-        ("count", 3, "3"),
-    ],
-)
-def test_numbers_read_as_a_person_writes_them(kind, estimate, text):
-    assert Number(what="it", run=None, kind=kind, estimate=estimate).text == text
-
-
-def test_a_missing_run_gets_the_command_that_makes_it():
-    (found,) = [one for one in judge({}) if one.claim.id == "loss-10"]
-    assert found.verdict is Verdict.UNMEASURED
-    assert found.command == "python -m paper --only paper-10"
-
-
-def test_a_run_of_another_recipe_is_labelled_as_such():
-    (found,) = [one for one in judge(both()) if one.claim.id == "loss-5"]
-    assert found.runs[0].preset == "fast-5"
-    assert "paper-5 (recipe fast-5)" in claims_markdown(claims_result([found]))
-
-
-def test_the_record_reads_back_as_it_was_written():
-    found = judge({"paper-5": study_of("paper-5", carryscope.load())})
-    record = msgspec.json.encode(claims_result(found))
-    kept = msgspec.json.decode(record, type=ClaimsResult)
-    assert kept.claims == found
-    claimed = [one for one in found if not one.claim.leaves_open]
-    assert sum(kept.summary.values()) == len(claimed) == len(CLAIMS) - 1
-    assert str(carryscope.load().directory) not in record.decode()
-
-
-def test_the_page_has_every_claim_with_its_verdict_and_its_numbers():
-    found = judge(both())
-    page = claims_markdown(claims_result(found))
-    for one in found:
-        assert f'<a id="{one.claim.id}"></a>' in page
-        assert f"](#{one.claim.id})" in page
-    held_out = shipped().training.held_out_loss
-    assert f"held-out loss {held_out.estimate:.4f} ({held_out.low:.4f}" in page
-    assert "8,192 questions" in page
-    assert "python -m paper --only paper-15" in page
-
-
-def test_the_page_follows_the_record():
-    (one,) = [one for one in judge(both()) if one.claim.id == "loss-5"]
-    number = msgspec.structs.replace(one.numbers[0], estimate=0.7777, low=0.7, high=0.8)
-    other = msgspec.structs.replace(
-        one,
-        verdict=Verdict.FAILS,
-        checks=[msgspec.structs.replace(one.checks[0], numbers=[number])],
+def draw(recipe, seed, untrained=None, **numbers):
+    """A record with these numbers, and with none for everything else that claims ask of it."""
+    asked = {**dict.fromkeys(estimands_of(recipe)), "columns_read": 3.0, **numbers}
+    return DrawRecord(
+        package_version="",
+        weights_sha256="",
+        machine="",
+        recipe=recipe,
+        seed=seed,
+        steps=5000,
+        heads=[],
+        held_out_loss=0.01,
+        numbers=asked,
+        untrained=untrained or {},
     )
-    page = claims_markdown(claims_result([other]))
-    assert "0.7777 (0.7000 to 0.8000)" in page
-    assert "Of 1 claims of the paper, 1 does not hold." in page
 
 
-def test_the_summary_counts_every_verdict():
-    claim = CLAIMS["loss-5"]
-    holding, failing = (judged(claim, [check(holds)], []) for holds in (True, False))
-    told = claims_result([holding, holding, failing]).sentence
-    assert told == "Of 3 claims of the paper, 2 hold, 1 does not hold."
+def draws(recipe="paper-5", *, number, values):
+    """A draw for each of the values, by the fresh seeds in their order."""
+    pairs = zip(SEEDS[recipe], values, strict=False)
+    return [draw(recipe, seed, **{number: value}) for seed, value in pairs]
 
 
-def test_whatever_a_claim_or_a_run_is_called_is_shown_as_text():
-    hostile = "<script>alert(1)</script> | *bold* `code` [link](x)"
-    texts = dict.fromkeys(("title", "where", "statement", "how", "tolerance"), hostile)
-    claim: Claim = msgspec.structs.replace(CLAIMS["loss-5"], **texts)
-    page = claims_markdown(claims_result([judged(claim, [check(True, what=hostile)], [])]))
-    assert "<script>" not in page
-    assert "*bold*" not in page.replace("\\*bold\\*", "")
-    row = next(line for line in page.splitlines() if line.startswith("| [") and "(#loss-5)" in line)
-    assert row.replace("\\|", "").count("|") == 6
+def verdicts(records):
+    return {one.claim.id: one.verdict for one in judge(records)}
 
 
-def test_the_tables_have_the_papers_values_next_to_ours():
-    text = tables_markdown({"paper-5": carryscope.load().shelf()})
-    assert text.count("\n### ") == len(TABLES)
-    assert "| A1 | 0.00012 | 0.00011 | 0.046 |" in text
-    assert "Nyyyyy: 47" in text
-    assert "the base-add head 4.712" in text
-    assert "| paper-5 | 5 | 3 |" in text
+def judged(claim, records):
+    return next(one for one in judge(records) if one.claim.id == claim)
+
+
+def test_there_are_about_two_dozen_claims_each_with_an_estimand_of_its_name():
+    claims = frozen().claims
+    assert 24 <= len(claims) <= 28
+    assert len({claim.id for claim in claims}) == len(claims)
+    assert {claim.estimand for claim in claims} == set(ESTIMANDS)
+    assert {r for c in claims for r in {*c.recipes, *compared_with(c)}} == set(SEEDS)
+
+
+def test_seeds_are_fresh_and_each_recipe_has_enough_to_decide_a_unanimous_claim():
+    tested = [claim for claim in frozen().claims if not claim.any_one_layer]
+    for claim in tested:
+        assert not {authors_seed(r) for r in claim.recipes} & {s for r in SEEDS for s in SEEDS[r]}
+        alone = 0.5 ** planned(claim) * len(tested)
+        assert alone < 0.05 or claim.id == "consistent", claim.id
+
+
+@pytest.mark.skipif(SOURCE is None, reason="the paper's source is not beside the repository")
+def test_every_sentence_and_label_is_in_the_paper():
+    text = (SOURCE / "shared" / "paper.tex").read_text()
+    words = {"BaseAddC": "Base Add,", "BaseAdd": "BaseAdd", "BAC": "BA,", "MC": "MC1", "US": "US9"}
+    words |= {"BA": "BA", "UC": "UC1", "MS": "MS9"}
+    plain = re.sub(r"\\(\w+)\b ?", lambda m: f"{words[m[1]]} " if m[1] in words else m[0], text)
+    plain = re.sub(r"\$?\\(?:operatorname|textbf)\{(\w+)\}\$?", r"\1", plain)
+    plain = re.sub(r"“|”|``|''", '"', plain)
+    plain = re.sub(r"\s+", " ", plain.replace(" ,", ",").replace(" .", "."))
+    for claim in frozen().claims:
+        assert rf"\label{{{claim.label}}}" in text, claim.id
+        assert claim.sentence in plain, claim.id
+
+
+def test_without_draws_nothing_is_decided():
+    assert set(verdicts([]).values()) == {Verdict.OPEN}
+
+
+def test_a_claim_is_replicated_contradicted_or_mixed_by_how_many_draws_show_it():
+    for holding, verdict in ((16, "replicated"), (0, "contradicted"), (9, "mixed")):
+        values = [0.5] * holding + [0.0] * (16 - holding)
+        found = judged("cascades-fail", draws(number="cascade_loss", values=values))
+        assert (found.verdict, found.share.count) == (verdict, holding)
+
+
+def test_few_draws_decide_nothing_even_if_all_are_alike():
+    found = judged("cascades-fail", draws(number="cascade_loss", values=[0.5] * 9))
+    assert found.verdict == Verdict.OPEN
+    assert judged("cascades-fail", draws(number="cascade_loss", values=[0.5] * 10)).verdict == (
+        Verdict.REPLICATED
+    )
+
+
+def test_draws_that_differ_are_mixed_before_all_of_them_are_there():
+    values = [0.5] * 6 + [0.0] * 6
+    assert judged("cascades-fail", draws(number="cascade_loss", values=values)).verdict == "mixed"
+
+
+def test_a_draw_without_a_value_does_not_satisfy_the_rule():
+    found = judged("a3-head-ranking", draws(number="a3_ranking", values=[None] * 16))
+    assert found.verdict == Verdict.CONTRADICTED
+
+
+def test_the_authors_draw_is_shown_and_does_not_count():
+    own = draw("paper-5", authors_seed("paper-5"), cascade_loss=0.5)
+    found = judged("cascades-fail", [own])
+    assert [value.holds for value in found.authors] == [True]
+    assert found.share.of == 0
+
+
+def test_a_paired_claim_takes_the_difference_between_draws_of_one_seed():
+    two, three = SEEDS["paper-5-heads-2"], SEEDS["paper-5"]
+    records = [draw("paper-5-heads-2", seed, packed=0.5) for seed in two]
+    records += [draw("paper-5", seed, packed=0.2) for seed in three[:4]]
+    found = judged("two-heads-pack", records)
+    assert [round(value.value, 6) for value in found.fresh] == [0.3] * 4
+    assert [value.seed for value in found.fresh] == list(three[:4])
+
+
+def test_longer_models_are_compared_with_the_next_shorter():
+    steps = {"paper-5": 700, "paper-10": 900, "paper-15": 800}
+    records = [draw(recipe, 201, steps_to_learn=n) for recipe, n in steps.items()]
+    found = judged("longer-slower", records)
+    assert {v.recipe: v.value for v in found.fresh} == {"paper-10": 200, "paper-15": -100}
+
+
+def test_neighbouring_seeds_are_compared_in_pairs():
+    found = judged("consistent", draws(number="circuit", values=[111, 111, 111, 210, 210, 210, 7]))
+    assert [value.holds for value in found.fresh] == [True, False, True]
+
+
+def test_a_claim_is_vacuous_only_if_untrained_models_show_it_too():
+    numbers = {"changed_elsewhere": 0.0}
+    shown = draw("paper-5", 201, numbers, **numbers)
+    assert judged("one-digit-per-row", [shown]).verdict == Verdict.VACUOUS
+    other = draw("paper-5", 201, {"changed_elsewhere": 3.0}, **numbers)
+    assert judged("one-digit-per-row", [other]).verdict == Verdict.OPEN
+
+
+def test_holms_procedure_against_a_textbook_example():
+    found = holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005})
+    assert found == pytest.approx({"d": 0.02, "a": 0.03, "c": 0.06, "b": 0.06})
+
+
+def test_the_exact_test_counts_heads_of_a_fair_coin():
+    found = judged("cascades-fail", draws(number="cascade_loss", values=[0.5] * 3 + [0.0]))
+    assert chance(found.share, more=True) == pytest.approx(5 / 16)
+    assert chance(found.share, more=False) == pytest.approx(15 / 16)
+
+
+def test_no_path_of_a_machine_is_in_the_claims():
+    assert not re.search(r"/(?:root|home|work)/", Path(CLAIMS_FILE).read_text())

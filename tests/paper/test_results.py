@@ -1,208 +1,101 @@
-"""The results of a reproduction: what is written, what is read back, and what is not lost."""
+"""The committed records, judged again; the page that stands on them; the numbers it compares."""
 
 import re
-import shutil
 from pathlib import Path
 
-import msgspec
 import pytest
 
-import carryscope
-from carryscope.core.errors import CallError
-from carryscope.core.machine import machine
-from carryscope.core.storage import read_json, write_json
-from carryscope.run import Run
-from carryscope.sweeps.finding import SWEEP_FILE, Sweep, summarised
-from carryscope.sweeps.seeds import seed_finding
-from paper.__main__ import run as command
-from paper.claims.claims import load_claims
-from paper.claims.figures import SHOWN, figures_markdown
-from paper.claims.page import CLAIMS_PAGE, claims_markdown
-from paper.claims.reading import study_of
-from paper.exam import EXAM, examined
-from paper.models import MLP_RECORD, MODELS, SWEEPS
-from paper.publish import check_out, runs_of, would_be_lost, write_results
-from paper.record import Results
+from carryscope.training.presets import preset
+from paper.claims import estimands_of, frozen, judge
+from paper.page import STRIPS, page_text, sentence
+from paper.printed import Printed, placed, table_2
+from paper.records import RESULTS, DrawRecord, read_records, write_records
 
 ROOT = Path(__file__).parents[2]
-PAPER = ROOT.parent / "shared" / "paper.tex"
-SHIPPED = carryscope.load().directory
-SEEDS = next(iter(SWEEPS))
+PAGE = ROOT / "paper" / "README.md"
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """The runs of a reproduction of which one model is there: the shipped one in its place."""
-    directory = tmp_path_factory.mktemp("runs")
-    shutil.copytree(SHIPPED, directory / "paper-5")
-    return directory
+def records():
+    return read_records()
 
 
-@pytest.fixture(scope="module")
-def results(runs, tmp_path_factory):
-    """Their results, as of a quick run."""
-    out = tmp_path_factory.mktemp("results")
-    write_results(runs, out, quick=True)
-    return out
+def test_the_page_follows_from_the_records(records):
+    assert PAGE.read_text() == page_text(records, judge(records), strips=f"results/{STRIPS}")
 
 
-@pytest.fixture
-def no_pages(monkeypatch):
-    """Records alone: pages and figures take most of the time."""
-    monkeypatch.setattr("paper.publish.write_pages", lambda _: None)
+def test_every_record_is_of_a_whole_training_and_has_all_numbers(records):
+    assert records
+    for record in records:
+        recipe = preset(record.recipe).training
+        assert record.seed in {recipe.seed, *frozen().seeds[record.recipe]}
+        assert record.steps == recipe.steps, record.name
+        assert estimands_of(record.recipe) <= set(record.numbers), record.name
 
 
-def kept(out, *names):
-    """Results of some models, made elsewhere."""
-    for name in names:
-        shutil.copytree(SHIPPED, out / name, ignore=shutil.ignore_patterns("model.*", "metrics.*"))
-    return out
+def test_the_page_can_be_read_in_a_sitting():
+    text = re.sub(r"!\[[^]]*\]\([^)]*\)|<a [^>]*></a>|(?<=\])\([^)]*\)", "", PAGE.read_text())
+    assert len(re.findall(r"\w[\w'.,%+-]*", text)) <= 3000
 
 
-def test_results_hold_findings_and_figures_but_no_weights(results):
-    files = {str(path.relative_to(results)) for path in results.rglob("*") if path.is_file()}
-    assert {"README.md", "claims.md", "claims.json", "tables.md", "figures.md"} <= files
-    assert {"paper-5/findings/dissection.json", "paper-5/figures/staircase.svg"} <= files
-    assert not any(name.endswith(".safetensors") for name in files)
+def test_the_results_are_small():
+    assert sum(file.stat().st_size for file in RESULTS.rglob("*.*")) < 6_000_000
 
 
-def test_results_are_read_back_without_runs(results):
-    found = Results(results)
-    assert found.models == ["paper-5"]
-    assert len(found.claims.claims) == len(load_claims())
-    drawn = (results / "paper-5" / "figures" / "digits.svg").read_text()
-    assert found.figure("paper-5", "digits").svg() == drawn
-    assert found.judged_again() == found.claims.claims
+def test_every_strip_on_the_page_is_there_and_no_other():
+    shown = set(re.findall(rf"results/{STRIPS}/([\w-]+\.svg)", PAGE.read_text()))
+    assert shown == {file.name for file in (RESULTS / STRIPS).iterdir()}
 
 
-@pytest.mark.skip(reason="these results are of the earlier stream; being replaced")
-def test_the_claims_in_the_repo_follow_from_the_findings_in_the_repo():
-    found = Results(ROOT / "paper" / "results")
-    assert found.judged_again() == found.claims.claims
-    assert (found.directory / CLAIMS_PAGE).read_text() == claims_markdown(found.claims)
+def record(**fields):
+    common = {"package_version": "", "weights_sha256": "", "machine": "", "heads": []}
+    numbers = {**dict.fromkeys(estimands_of("paper-5")), "columns_read": 3.0}
+    given = {"recipe": "paper-5", "seed": 201, "steps": 5000, "held_out_loss": 0.01}
+    return DrawRecord(**{**common, "numbers": numbers, **given, **fields})
 
 
-def test_pages_are_written_again_from_records_alone(results, tmp_path, capsys):
-    shutil.copytree(results, tmp_path / "copy")
-    page = tmp_path / "copy" / "claims.md"
-    page.unlink()
-    assert command(["--pages", "--out", str(tmp_path / "copy")]) == 0
-    assert page.read_text() == (results / "claims.md").read_text()
-    assert capsys.readouterr().out.endswith(f"{page}\n")
+def test_records_survive_the_disk(tmp_path):
+    kept = [record(seed=seed, printed={"loss": [0.1, 0.2]}) for seed in (201, 1000)]
+    write_records(kept, tmp_path)
+    assert read_records(tmp_path) == kept
 
 
-def test_results_that_are_not_there_are_one_line(results, tmp_path):
-    with pytest.raises(CallError, match="Run: make reproduce"):
-        Results(tmp_path)
-    with pytest.raises(CallError, match="The models are paper-5. Got 'paper-9'"):
-        Results(results).shelf("paper-9")
+def test_a_page_of_short_trainings_says_so_and_judges_nothing():
+    short = [record(steps=100)]
+    page = page_text(short, judge(short), strips=STRIPS)
+    assert page.index("A smoke test. Nothing is reproduced") < page.index("describes one model")
+    assert "**not judged**" in page
+    assert "**replicated**" not in page.replace("**Replicated**", "")
+    assert "**vacuous**" not in page
 
 
-def test_every_page_of_a_quick_run_says_that_it_is_one(results):
-    for page in ("README.md", "tables.md", "figures.md"):
-        assert "**A quick run**" in (results / page).read_text(), page
-    other = "**This reproduces nothing**: not trained by the paper's recipe: paper-5."
-    assert other in (results / "claims.md").read_text(), "it is the shipped model"
+def test_the_sentence_counts_verdicts_and_draws():
+    said = sentence(judge([record()]))
+    assert said == (
+        "Of 28 claims of the paper, 28 are not decidable here, on 1 of 62 planned draws."
+    )
 
 
-def test_the_machine_is_named_and_no_path_is(results):
-    text = (results / "README.md").read_text()
-    assert machine() in text
-    assert str(results) not in text
+def test_a_printed_number_stands_for_all_that_round_to_it():
+    assert Printed("", "", "0.009", "").ends == pytest.approx((0.0085, 0.0095))
+    assert Printed("", "", "<0.001", "").ends == (0.0, 0.001)
+    assert Printed("", "", "0.61", "", cut=True).ends == pytest.approx((0.61, 0.62))
 
 
-def test_links_of_the_results_lead_somewhere(results):
-    for page in results.glob("*.md"):
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            if target != "../changed-rules.md":  # it is in the repository
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
-    assert (ROOT / "paper" / "changed-rules.md").exists()
+def test_a_printed_number_is_placed_among_single_batches():
+    values = [0.001 * i for i in range(1, 101)]
+    kept = record(printed={"loss": values})
+    (found,) = placed([Printed("Table 1", "loss", "0.009", "loss")], [kept])
+    assert found.percentile == pytest.approx((0.08, 0.09))
+    assert found.median == pytest.approx(0.0505)
+    (rare,) = placed([Printed("", "", "0.2", "loss")], [kept])
+    assert found.usual
+    assert not rare.usual
+    assert list(placed([Printed("", "", "0.2", "other")], [kept])) == []
 
 
-def test_only_finished_trainings_count_as_runs(tmp_path):
-    for name in ("paper-5", "paper-10"):
-        shutil.copytree(SHIPPED, tmp_path / name)
-    (tmp_path / "paper-10" / "findings" / "training.json").unlink()
-    assert list(runs_of(tmp_path)) == ["paper-5"]
-
-
-def test_results_of_models_that_are_not_made_would_be_lost_and_are_left_alone(runs, tmp_path):
-    out = kept(tmp_path, "paper-5", "paper-10")
-    (out / MLP_RECORD).write_text("{}")
-    assert would_be_lost(["paper-5"], runs, out) == ["paper-10", "mlp-study"]
-    with pytest.raises(CallError, match="has results of paper-10, mlp-study.* Choose another"):
-        check_out(["paper-5"], runs, out)
-    check_out([*MODELS, "mlp-study"], runs, out)
-
-
-def test_findings_that_a_run_does_not_have_yet_would_be_lost(runs, tmp_path):
-    half, out = tmp_path / "half", kept(tmp_path / "out", "paper-5")
-    shutil.copytree(runs, half)
-    assert would_be_lost([], half, out) == []
-    (half / "paper-5" / "findings" / "risk.json").unlink()
-    assert would_be_lost([], half, out) == ["paper-5"]
-    assert would_be_lost(["paper-5"], half, out) == [], "it is about to be made"
-
-
-def test_a_directory_of_runs_is_no_place_for_results(runs, tmp_path):
-    for directory in (runs, tmp_path):
-        with pytest.raises(CallError, match="holds runs"):
-            check_out([*MODELS, "mlp-study"], directory, runs)
-    with pytest.raises(CallError, match="holds runs"):
-        write_results(runs, runs, quick=False)
-
-
-@pytest.mark.usefixtures("no_pages")
-def test_nothing_of_other_results_stays_among_the_new_ones(runs, tmp_path):
-    out = kept(tmp_path, "paper-5", "paper-10")
-    stale = [out / "paper-5" / "figures" / "old.svg", out / MLP_RECORD, out / "mlp-study.md"]
-    for file in stale:
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("")
-    write_results(runs, out, quick=False)
-    assert not any(file.exists() for file in [*stale, out / "paper-10" / "findings"])
-    assert (out / "paper-5" / "findings" / "risk.json").exists()
-
-
-@pytest.mark.usefixtures("no_pages")
-def test_a_sweep_among_the_results_is_judged_and_summarised_again(runs, tmp_path):
-    run = carryscope.load()
-    seeds = [msgspec.structs.replace(seed_finding(run), seed=number) for number in range(4)]
-    sweep = summarised(run.config, range(4), seeds, [])
-    old = msgspec.structs.replace(sweep, statement="An old statement.", machine="elsewhere")
-    write_json(tmp_path / SEEDS / SWEEP_FILE, old)
-    judged = {one.claim.id: one for one in write_results(runs, tmp_path, quick=False).claims}
-    assert judged["seeds"].checks
-    fewer = summarised(run.config, range(2), seeds[:2], [])
-    write_json(runs / SEEDS / SWEEP_FILE, fewer)  # fewer seeds do not replace more
-    write_results(runs, tmp_path, quick=False)
-    shutil.rmtree(runs / SEEDS)
-    found = read_json(tmp_path / SEEDS / SWEEP_FILE, Sweep)
-    assert (found.statement, found.machine) == (sweep.statement, "elsewhere")
-
-
-def test_an_exam_of_other_weights_is_not_used(runs, tmp_path):
-    shutil.copytree(runs / "paper-5", tmp_path / "paper-5")
-    run = Run(tmp_path / "paper-5")
-    taken = examined(run)
-    assert study_of("paper-5", run).known_exam == taken == examined(run)
-    write_json(run.directory / EXAM.file, msgspec.structs.replace(taken, weights_sha256="0" * 64))
-    assert study_of("paper-5", run).known_exam is None
-
-
-def test_figures_of_runs_that_are_there_are_drawn_and_shown(tmp_path):
-    page = figures_markdown({"reuse-5": carryscope.load().shelf()}, tmp_path)
-    files = re.findall(r"\]\((\S+\.svg)\)", page)
-    assert "reuse-5/figures/nodes.svg" in files
-    assert all((tmp_path / file).read_text().startswith("<svg") for file in files)
-    assert not any("paper-10" in file for file in files)
-
-
-@pytest.mark.skipif(not PAPER.exists(), reason="the paper is not beside this clone")
-def test_every_figure_of_the_paper_but_those_of_token_names_is_shown():
-    figures = PAPER.read_text().count("\\begin{figure}")
-    shown = set()
-    for one in SHOWN:
-        for first, last in re.findall(r"(\d+)(?: to (\d+))?", one.where):
-            shown |= set(range(int(first), int(last or first) + 1))
-    assert set(range(1, figures + 1)) - shown == {3, 21}
+def test_table_2_has_the_same_numbers_in_both_readings_in_opposite_order():
+    printed, ordered = (table_2(token_order=order) for order in (False, True))
+    assert [one.quantity for one in printed] == [one.quantity for one in ordered]
+    assert [one.text for one in printed] == [one.text for one in ordered][::-1]
+    assert {one.quantity: one.text for one in ordered}["loss of A4"] == "0.046"

@@ -38,6 +38,13 @@ def written(tmp_path_factory) -> Written:
     return found
 
 
+AS_OPENED = """() => {
+    document.querySelectorAll("details").forEach((one) => (one.open = false));
+    history.replaceState(null, "", " ");
+    scrollTo(0, 0);
+}"""
+
+
 @pytest.fixture(scope="session")
 def _kept_open(chromium: Browser, written: Written) -> Iterator[tuple[Page, Visitor]]:
     visitor = Visitor(chromium)
@@ -55,6 +62,6 @@ def report(_kept_open) -> Iterator[Page]:
     page.emulate_media(media="screen", color_scheme="light", reduced_motion="reduce")
     page.keyboard.press("Escape")
     page.mouse.move(0, 0)
-    page.evaluate("scrollTo(0, 0)")
+    page.evaluate(AS_OPENED)
     yield page
     assert visitor.complaints == []

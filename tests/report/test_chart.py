@@ -9,7 +9,7 @@ import pytest
 
 from carryscope.report.figures.drawing import SAYS, TIP, data, shade
 from carryscope.report.figures.figure import Figure
-from carryscope.report.parts import as_csv
+from carryscope.report.tables import as_csv
 
 
 @pytest.fixture

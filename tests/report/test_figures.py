@@ -23,10 +23,10 @@ from carryscope.model.transformer import Transformer, initialise
 from carryscope.report.figures.catalogue import figure
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import one_pattern, staircase, table_figure
-from carryscope.report.parts import Cell, Table
 from carryscope.report.sections.dissection import node_table
 from carryscope.report.sections.training import framework_table
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Cell, Table
 from carryscope.task.tokens import Format
 from carryscope.training.config import RunConfig
 
@@ -47,7 +47,7 @@ def untrained(parts: tuple[str, ...], **fields) -> Dissection:
 @pytest.fixture(scope="session")
 def two_layers() -> Dissection:
     return untrained(
-        ("attention", "rows", "heads", "nodes"), digits=2, layers=2, d_model=24, heads=3
+        ("attention", "edges", "heads", "nodes"), digits=2, layers=2, d_model=24, heads=3
     )
 
 
@@ -72,7 +72,6 @@ def replaced(record, **fields):
 LABELS = {
     "circuit": ["row =", "D'4", "own column", "state(4)", "BA(3)", "MC1(1)", "digit(3)", "writes"],
     "staircase": ["= → A5", "A1 → A0", "H0, own column", "H2, two below", "D'4", "attention"],
-    "rows": ["P0 D4 to P10 D'0", "P11 =", "P17 A0", "set to zero", "set to its mean", "0.322"],
     "edges": ["A5", "D'0", "this model", "untrained, of the same shape"],
     "heads": ["nothing", "H0, own column", "BA", "cascade US9", "nothing (paper)"],
     "nodes": ["= → A5", "H0", "MLP", "BA(3) 83%", "unused"],
@@ -97,7 +96,7 @@ def test_every_figure_of_the_shipped_model_shows_its_labels_and_describes_itself
     assert root.findtext("{http://www.w3.org/2000/svg}desc") == drawn.description
 
 
-@pytest.mark.parametrize("name", ["circuit", "staircase", "rows", "edges", "heads", "nodes"])
+@pytest.mark.parametrize("name", ["circuit", "staircase", "edges", "heads", "nodes"])
 def test_figures_that_show_layers_can_be_drawn_for_two(name, two_layers):
     written = texts(drawn_from(name, two_layers).svg())
     assert "NaN" not in written
@@ -218,8 +217,7 @@ def test_hostile_tokens_of_a_pattern_are_text_too():
     [
         ("circuit", "attention"),
         ("staircase", "attention"),
-        ("rows", "rows"),
-        ("edges", "rows"),
+        ("edges", "edges"),
         ("heads", "heads"),
         ("nodes", "nodes"),
         ("keys", "mlp"),

@@ -19,15 +19,16 @@ from carryscope.model.transformer_lens import write_state_dict
 from carryscope.report.figures.catalogue import FIGURES, figure
 from carryscope.report.page import report_page
 from carryscope.report.paper import paper_values
-from carryscope.report.parts import Picture, Table, flat
+from carryscope.report.parts import Picture, Text, flat
 from carryscope.report.sections.report import report_sections
 from carryscope.report.shelf import Absent, Shelf
+from carryscope.report.tables import Table
 from carryscope.run import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, run_config
 
 SECTIONS = (
-    "verdict how failures algorithms certificate attention rows heads nodes mlp first-digits "
+    "verdict how failures algorithms certificate attention edges heads nodes mlp first-digits "
     "training method"
 ).split()
 
@@ -56,7 +57,7 @@ def test_the_whole_report_with_the_model_in_it_is_one_file_below_20_megabytes(wr
     assert written.begun == [("report", len(written.drawn), "figures")]
     ids = [attributes["id"] for _, attributes in Seen(page).tags if attributes.get("id")]
     assert len(ids) == len(set(ids))
-    assert {*SECTIONS, "try"} <= set(ids)
+    assert {*SECTIONS, "why", "try"} <= set(ids)
 
 
 def test_nothing_is_loaded_from_anywhere(page):
@@ -87,6 +88,33 @@ def test_the_verdict_comes_first_and_is_the_one_of_the_risk(page):
     )
     assert shelf.risk.verdict in seen
     assert shelf.faithfulness.verdict.partition(". ")[2] in seen
+    told = (
+        "Refuse a sum if two neighbouring columns sum to 9: that is 3.7% of all sums. Of the "
+        "others, 0.06% (0.06% to 0.08%) get a wrong answer."
+    )
+    assert told in seen
+
+
+def test_after_four_screens_comes_the_evidence_folded_and_each_titled_by_its_claim():
+    sections = report_sections(shipped_shelf())
+    assert [section.id for section in sections if not section.folded] == ["verdict", "how"]
+    claims = {section.id: section.title for section in sections if section.folded}
+    assert claims["failures"] == "It fails once two nines lie below"
+    assert claims["attention"] == "The heads step down the columns: a double staircase"
+    assert claims["heads"] == "Base addition needs H0, which reads its own column"
+    assert claims["mlp"] == "The columns that the heads read decide A5, A3, A2, A1 and A0"
+    for section in sections[2:-1]:
+        lead = section.parts[0]
+        assert isinstance(lead, Text)
+        assert not lead.text.startswith(section.title), "no fold repeats its claim"
+
+
+def test_every_sum_is_a_link_into_the_explorer_and_nothing_else_is(page):
+    sums = re.findall(r"(?<![\w+])\d{1,5}\+\d{1,5}(?![\w+])", Seen(page).text)
+    links = [a["href"] for a in Seen(page).all("a") if a.get("class") == "sum"]
+    assert len(links) > 30
+    assert set(links) == {f"#explorer?q={one}" for one in sums}
+    assert 'class="sum"' not in report_page(shipped_shelf(), None), "there is nothing to open"
 
 
 def test_every_figure_of_the_paper_that_applies_is_there():
@@ -95,7 +123,7 @@ def test_every_figure_of_the_paper_that_applies_is_there():
     assert len(shown) == len(set(shown))
     assert set(FIGURES) <= set(shown)
     assert set(FIGURES) == set(
-        "circuit staircase edges rows heads nodes keys table carries digits learning phases "
+        "circuit staircase edges heads nodes keys table carries digits learning phases "
         "framework depth agreement certificate".split()
     )
 
@@ -103,7 +131,6 @@ def test_every_figure_of_the_paper_that_applies_is_there():
 @pytest.mark.parametrize(
     "said",
     [
-        "P0 D4 to P10 D'0 0.0145",  # the row table
         "Paper: a double staircase, steps three blocks wide (Fig. 16 to 18)",
         "without the base-add head 4.712 (Tab. 6)",
         "carryscope report",
@@ -121,7 +148,7 @@ def test_the_papers_values_are_shown_only_for_models_of_the_papers_shape():
     shelf = shipped_shelf()
     other = replaced(shelf.config, model=replaced(shelf.config.model, heads=2))
     shown = {v.id for v in paper_values().values() if v.fits(other.model)}
-    assert "row.P12" not in shown
+    assert "head.base-add" not in shown
     assert "loss.A1" in shown
     assert "staircase.2-heads" in shown
 
@@ -163,7 +190,7 @@ def test_every_hover_text_and_every_table_is_escaped_data(page):
 
 def test_figures_describe_themselves_to_those_who_do_not_see_them(page):
     drawings = Seen(page).all("svg")
-    assert len(drawings) == 5
+    assert len(drawings) == 6
     assert all(a["role"] == "img" and len(a["aria-label"]) > 80 for a in drawings)
 
 
@@ -186,8 +213,8 @@ def test_a_run_with_some_stages_says_which_are_missing(tiny_run, tmp_path):
     ids = [section.id for section in report_sections(shelf)]
     assert ids == ["verdict", "how", "failures", "attention", "nodes", "training", "method"]
     told = text_of(shelf)
-    assert "Every question was asked" in told or "every question was asked" in told
-    assert "--only rows,heads,subtasks,mlp,first_digits,story" in told
+    assert "all 10,000 questions asked" in told
+    assert "--only edges,heads,subtasks,mlp,first_digits,story" in told
 
 
 def test_findings_of_other_weights_are_left_out_and_it_says_why(tmp_path):

@@ -11,6 +11,11 @@ from playwright.sync_api import Page
 import carryscope
 
 
+def unfold(page: Page, section: str) -> None:
+    page.get_by_role("navigation").locator(f"a[href='#{section}']").click()
+    page.locator(f"#{section} > details[open]").wait_for()
+
+
 def saved(page: Page, button: str) -> tuple[str, str]:
     with page.expect_download() as download:
         page.locator(button).click()
@@ -32,7 +37,27 @@ def test_it_opens_in_under_two_seconds(visit, written):
 def test_the_verdict_is_what_one_sees_first(report):
     heading = report.get_by_role("heading", name="Right in 99.38%")
     assert heading.bounding_box()["y"] < 400
-    assert report.get_by_role("navigation").get_by_role("link").count() == 14
+    assert report.get_by_role("navigation").get_by_role("link").count() == 15
+
+
+def test_the_story_takes_four_screens_and_the_evidence_is_a_line_each(report):
+    tops = {
+        name: report.locator(f"#{name}").bounding_box()["y"]
+        for name in ("verdict", "how", "why", "try", "failures")
+    }
+    assert list(tops.values()) == sorted(tops.values())
+    assert tops["failures"] < 6000
+    assert report.locator(".evidence > details[open]").count() == 0
+    assert report.locator("#method").bounding_box()["height"] < 120
+
+
+def test_every_sum_opens_in_the_explorer(report):
+    report.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    shown = report.locator("#try [data-part=short-answer]")
+    for link in report.locator("a.sum").all():
+        link.evaluate("(link) => link.click()")
+        shown.get_by_text(f"{link.inner_text()} =").wait_for()
+    assert report.locator("#try").bounding_box()["y"] < 50, "and the page goes there"
 
 
 def test_pointing_at_a_mark_or_a_cell_shows_its_value(report):
@@ -44,11 +69,13 @@ def test_pointing_at_a_mark_or_a_cell_shows_its_value(report):
     assert told == "H0 at the row of A3 gives D3 41% of its attention"
     report.keyboard.press("Escape")
     assert report.locator("#tip").is_hidden()
+    unfold(report, "certificate")
     report.get_by_role("cell", name="0.410%").first.hover()
     assert report.locator("#tip").inner_text() == "41,000,000 of 10,000,000,000 questions"
 
 
 def test_a_step_of_the_training_can_be_pointed_at(report):
+    unfold(report, "training")
     figure = report.locator("#figure-digits .view").first
     figure.scroll_into_view_if_needed()
     box = figure.bounding_box()
@@ -58,6 +85,7 @@ def test_a_step_of_the_training_can_be_pointed_at(report):
 
 
 def test_one_click_saves_a_figure_and_its_numbers(report):
+    unfold(report, "attention")
     name, content = saved(report, "#figure-staircase [data-save=svg]")
     assert name == "staircase.svg"
     root = ET.fromstring(content)
@@ -71,15 +99,17 @@ def test_one_click_saves_a_figure_and_its_numbers(report):
 
 
 def test_one_click_saves_a_table_as_csv(report):
+    unfold(report, "training")
     name, content = saved(report, "#table-final-loss [data-save=csv]")
     assert name == "final-loss.csv"
     rows = {row["answer token"]: row for row in csv.DictReader(io.StringIO(content))}
     assert rows["A1"]["paper"] == "0.046"
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280])
+@pytest.mark.parametrize("width", [360, 390, 768, 1280])
 def test_the_page_never_has_to_be_scrolled_sideways(width, report):
     report.set_viewport_size({"width": width, "height": 900})
+    report.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
     assert report.evaluate("document.documentElement.scrollWidth") <= width
 
 

@@ -12,7 +12,7 @@ from carryscope.core.errors import CallError
 from carryscope.core.words import counted_share
 from carryscope.report.figures.catalogue import figure
 from carryscope.report.page import report_page
-from carryscope.report.parts import Absent, Note, Numbers, Table, Text
+from carryscope.report.parts import Absent, Facts, Note, Numbers
 from carryscope.report.sections.certificate import (
     certificate_section,
     measured_and_proved,
@@ -22,6 +22,7 @@ from carryscope.report.sections.method import commands, missing
 from carryscope.report.sections.report import report_sections
 from carryscope.report.sections.verdict import headline, verdict_section
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Table
 from carryscope.run import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
@@ -39,9 +40,9 @@ def shelf_with(**fields) -> Shelf:
     )
 
 
-def numbers(shelf: Shelf) -> dict[str, str]:
-    groups = [part for part in verdict_section(shelf).parts if isinstance(part, Numbers)]
-    return {number.label: number.value for group in groups for number in group.numbers}
+def numbers(shelf: Shelf) -> dict[str, tuple[str, str]]:
+    (group,) = [part for part in verdict_section(shelf).parts if isinstance(part, Numbers)]
+    return {number.label: (number.value, number.detail) for number in group.numbers}
 
 
 def measured(low: float, estimate: float, high: float, *, exhaustive: bool = False):
@@ -83,20 +84,16 @@ def test_no_share_but_all_is_100_and_none_but_nothing_is_0():
 
 def test_the_verdict_shows_the_proved_shares_and_the_statement():
     shelf = shelf_with()
-    shown = numbers(shelf)
-    assert shown["proved right"] == "98.93%"
-    assert shown["proved wrong"] == "0.410%"
-    assert shown["undecided"] == "0.655%"
-    texts = [part.text for part in verdict_section(shelf).parts if isinstance(part, Text)]
-    assert shelf.certificate.statement in texts
+    assert numbers(shelf)["proved right"] == ("98.93%", "0.410% proved wrong, 0.655% undecided")
+    (facts,) = [part.facts for part in verdict_section(shelf).parts if isinstance(part, Facts)]
+    assert facts["What is proved"] == shelf.certificate.statement
     assert headline(shelf).startswith("Right in 99.38%"), "what is measured is known better"
 
 
 def test_a_proof_without_any_whole_answer_does_not_boast():
     shelf = shelf_with(wrong=0, undecided=10**10, ended="time", seconds=60.2)
-    shown = numbers(shelf)
-    assert shown["of all answers proved"] == "none yet"
-    assert "proved right" not in shown
+    assert numbers(shelf)["proved"] == ("none yet", "furthest: A5, right in 100%")
+    assert "proved right" not in numbers(shelf)
     assert measured_and_proved(shelf.certificate, shelf.risk) == ""
 
 
@@ -271,7 +268,7 @@ def test_a_real_certificate_agrees_with_asking_every_question(tmp_path):
         "verdict how failures certificate training method".split()
     )
     told = " ".join(Seen(report_page(shelf, None)).text.split())
-    assert found.statement in told
+    assert found.statement.partition(". ")[2] in told
     assert "The two agree." in told
     file = directory / "findings" / "certificate.json"
     file.write_text(file.read_text().replace(found.weights_sha256, "0" * 64))

@@ -22,12 +22,11 @@ from carryscope.report.parts import (
     Picture,
     Section,
     Sentences,
-    Table,
     Text,
-    Wrong,
 )
 from carryscope.report.sections.answer import answer_table
 from carryscope.report.sections.verdict import ending
+from carryscope.report.tables import Table, Wrong
 from carryscope.report.terminal import show
 
 FINDINGS = ("training", "dissection", "risk", "faithfulness", "certificate")

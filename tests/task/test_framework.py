@@ -1,4 +1,3 @@
-import math
 from collections import Counter
 from fractions import Fraction
 
@@ -7,12 +6,7 @@ import pytest
 
 from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns, Task
-from carryscope.task.framework import (
-    DigitTask,
-    RankAgreement,
-    framework,
-    task_shares,
-)
+from carryscope.task.framework import DigitTask, framework, task_shares
 from carryscope.task.questions import Questions
 
 SIZES = range(1, 21)
@@ -91,25 +85,3 @@ def test_the_longest_cascade_is_a_chain_through_all_digits():
 def test_a_size_nobody_can_ask_for_is_refused(digits):
     with pytest.raises(CallError, match="digits must be between 1 and 20"):
         framework(digits)
-
-
-@pytest.mark.parametrize(
-    ("observed", "tau"),
-    [
-        ([1, 2, 3, 4], 1),
-        ([4, 3, 2, 1], -1),
-        ([1, 2, 4, 3], 4 / 6),
-        ([1, 2, 2, 4], 5 / math.sqrt(5 * 6)),
-        ([1, 2, math.inf, math.inf], 5 / math.sqrt(5 * 6)),
-        ([7, 7, 7, 7], None),
-    ],
-)
-def test_rank_agreement_is_the_tau_worked_out_by_hand(observed, tau):
-    found = RankAgreement.measured([10, 20, 30, 40], observed)
-    assert found.items == 4
-    assert found.tau == (None if tau is None else pytest.approx(tau))
-
-
-@pytest.mark.parametrize("few", [[], [1]])
-def test_fewer_than_two_items_have_no_order_to_agree_on(few):
-    assert RankAgreement.measured(few, few) == RankAgreement(tau=None, items=len(few))

@@ -6,7 +6,7 @@ from carryscope.core.errors import CallError
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.columns import Columns
 from carryscope.task.operation import State
-from carryscope.task.sampling import carry_pairs, enriched, uniform, with_states
+from carryscope.task.sampling import carry_pairs, enriched, near_nines, uniform, with_states
 from carryscope.task.strata import stratum_states
 
 
@@ -83,3 +83,15 @@ def test_either_side_of_a_pair_can_be_the_one_that_carries(generator):
 def test_a_carry_that_no_column_can_make_is_refused(generator, digit, depth):
     with pytest.raises(CallError, match=f"A{digit} of 5-digit numbers has no column"):
         carry_pairs(generator, 1, 5, digit, depth=depth)
+
+
+def test_columns_near_a_nine_are_every_pair_that_sums_to_8_or_10_alike(generator):
+    before = uniform(generator, 18_000, 2)
+    cells = np.tile([True, False], (18_000, 1))
+    after = near_nines(generator, before, cells)
+    counts = np.bincount(after.first[:, 0] * 10 + after.second[:, 0], minlength=100)
+    pairs = [10 * a + b for a in range(10) for b in range(10) if a + b in (8, 10)]
+    assert np.flatnonzero(counts).tolist() == pairs
+    assert abs(counts[pairs] - 1000).max() < 160  # over five standard deviations
+    assert (after.first[:, 1] == before.first[:, 1]).all()
+    assert (after.second[:, 1] == before.second[:, 1]).all()

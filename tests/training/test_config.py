@@ -72,11 +72,24 @@ def test_another_package_version_is_not_a_difference():
 
 
 def test_all_presets_of_the_paper_are_there():
-    expected = "fast-5 paper-5 paper-10 paper-15 paper-5-heads-2 paper-5-heads-4 paper-5-long"
-    assert set(PRESETS) == {*expected.split(), "reuse-5", "tiny"}
+    expected = "fast-5 paper-5 paper-10 paper-15 paper-5-heads-2 paper-5-heads-4"
+    assert set(PRESETS) == {*expected.split(), "reuse-5", "tiny", "exact-3", "exact-5"}
     assert preset("paper-5").training == TrainingConfig(stream="authors")
     assert preset("paper-5").model == preset("fast-5").model == ModelConfig()
     assert preset("reuse-5").model == ModelConfig(format="signed", vocabulary=15)
+
+
+@pytest.mark.parametrize("digits", [3, 5])
+def test_an_exact_preset_has_a_head_for_every_column(digits):
+    model = preset(f"exact-{digits}").model
+    assert (model.layers, model.digits, model.heads) == (1, digits, digits)
+
+
+def test_columns_next_to_nines_belong_to_our_own_rule():
+    with pytest.raises(CallError, match="near_nines must be 0 without nines. Got 0.5."):
+        TrainingConfig(near_nines=0.5)
+    with pytest.raises(CallError, match="near_nines must be between 0 and 1. Got 1.5."):
+        TrainingConfig(nines=1.0, near_nines=1.5)
 
 
 def test_any_field_can_be_overridden():

@@ -67,6 +67,15 @@ def test_our_rule_can_start_with_more_nines():
     assert shares[1] == pytest.approx(0.3 + 0.7 * 0.1, abs=0.01)
 
 
+def test_our_rule_can_draw_columns_next_to_nines():
+    recipe = TrainingConfig(seed=3, nines=1.0, near_nines=0.6, paper_tail=0.0, batch=20_000)
+    questions = training_batch(recipe, 5, 0)
+    raw = questions.first.astype(int) + questions.second
+    # Nines overwrite: half of all columns stay, 0.3 of them drawn as 8 or 10, the rest by chance.
+    assert np.mean((raw == 8) | (raw == 10)) == pytest.approx(0.5 * (0.3 + 0.7 * 0.18), abs=0.01)
+    assert np.mean(raw == 9) == pytest.approx(0.5 + 0.5 * 0.7 * 0.1, abs=0.01)
+
+
 def test_a_batch_has_the_size_that_the_recipe_gives_its_step():
     growing = TrainingConfig(batch=8, final_batch=16, steps=10)
     assert [len(training_batch(growing, 5, step)) for step in (0, 5, 9)] == [8, 8, 14]

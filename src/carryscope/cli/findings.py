@@ -38,14 +38,13 @@ def dissect(
 ) -> None:
     """Find out how a model adds: what each part of it carries.
 
-    Writes findings/dissection.json in the run, and the nodes in the format of the paper's
-    authors (behaviors.json, features.json). Earlier findings are reused. An interrupted call
+    Writes findings/dissection.json in the run. Earlier findings are reused. An interrupted call
     continues where it stopped.
 
     Parameters
     ----------
     only
-        Parts to do, with commas: attention, rows, heads, nodes, subtasks, mlp, first_digits,
+        Parts to do, with commas: attention, edges, heads, nodes, subtasks, mlp, first_digits,
         story. Default: all of them.
     seed
         Seed of the questions. Default: that of the findings there are, or 0.

@@ -122,7 +122,7 @@ def presets(*, json: Json = False) -> None:
     if json:
         print_json({name: preset._asdict() for name, preset in PRESETS.items()})
         return
-    from carryscope.report.parts import Table
+    from carryscope.report.tables import Table
     from carryscope.report.terminal import show
 
     table = Table.of(

@@ -10,15 +10,13 @@ answer digit it reads.
 
 from __future__ import annotations
 
-from itertools import combinations, product
-
 import msgspec
 import numpy as np
 from jaxtyping import Float
 
 from carryscope.core.evidence import Mean
 from carryscope.core.progress import Advance, unheard
-from carryscope.core.words import NUMBERS, listed
+from carryscope.core.words import NUMBERS, listed, percent
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.interventions import head_name
 from carryscope.dissection.reading import READS, column_shares, digit_shares
@@ -37,9 +35,6 @@ STEPS = 2 / 3
 LEAST_ROWS = 2
 """And in at least this many rows: one row is not a staircase."""
 
-SPLITS = 0.5
-"""Two heads split a task if they step together and share more than half of their attention."""
-
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """What one head reads at one answer row, on average over the questions."""
@@ -57,8 +52,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The column that gets most."""
     share: Mean
     """The share of attention that the top column's two tokens get."""
-    balance: float
-    """The smaller of the two tokens' shares over the larger: 1 reads both numbers alike."""
 
 
 class HeadRole(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,17 +71,6 @@ class HeadRole(msgspec.Struct, frozen=True, kw_only=True):
     """Mean share of attention that the column gets over those rows."""
 
 
-class Overlap(msgspec.Struct, frozen=True, kw_only=True):
-    """How far two heads of a layer attend to the same tokens."""
-
-    layer: int
-    heads: tuple[int, int]
-    overlap: Mean
-    """The attention they share, from 0 to 1, averaged over answer rows and questions."""
-    splitting: bool
-    """Whether they step together: the paper's two heads that split one task."""
-
-
 class AttentionFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Where the heads look."""
 
@@ -98,7 +80,6 @@ class AttentionFinding(msgspec.Struct, frozen=True, kw_only=True):
     questions_by_class: dict[str, int]
     readings: list[Reading]
     heads: list[HeadRole]
-    overlaps: list[Overlap]
     staircase: str
     """`present`: two heads of a layer or more, each with its own offset. `partial`: one offset
     only. `absent`: no head has a staircase."""
@@ -121,7 +102,6 @@ def study_attention(
         questions_by_class={name: len(values) for name, values in patterns.items()},
         readings=_readings(everything, engine.layout),
         heads=heads,
-        overlaps=_overlaps(everything, heads),
         staircase=_verdict(heads),
         statement=_statement(heads, engine.config),
     )
@@ -145,7 +125,6 @@ def _readings(patterns: Array, layout: Format) -> list[Reading]:
         most = [p for p in np.argsort(-attended)[:TOP_TOKENS] if attended[p] >= LEAST_SHARE]
         top = int(shares[:, layer, head, place].mean(0).argmax())
         share = Mean.measured(shares[:, layer, head, place, top].tolist())
-        pair = sorted((attended[layout.digits - 1 - top], attended[2 * layout.digits - top]))
         readings.append(
             Reading(
                 layer=layer,
@@ -156,7 +135,6 @@ def _readings(patterns: Array, layout: Format) -> list[Reading]:
                 column=top if share.estimate > READS else None,
                 top_column=top,
                 share=share,
-                balance=round(float(pair[0] / pair[1]), 4) if pair[1] else 0.0,
             )
         )
     return readings
@@ -198,26 +176,13 @@ def _role(layer: int, head: int, shares: Float[Array, "digit column"]) -> HeadRo
 def role_name(offset: int) -> str:
     """An offset in words: `own column`, `two below`."""
     size = abs(offset)
-    number = NUMBERS[size] if size < 4 else str(size)
+    number = NUMBERS[size] if size < len(NUMBERS) else str(size)
     return "own column" if offset == 0 else f"{number} {'below' if offset > 0 else 'above'}"
 
 
 def column_at(offset: int) -> str:
     """The column at an offset, in a sentence: `its own column`, `the column two below`."""
     return "its own column" if offset == 0 else f"the column {role_name(offset)}"
-
-
-def _overlaps(patterns: Array, heads: list[HeadRole]) -> list[Overlap]:
-    role = {(head.layer, head.head): head.role for head in heads}
-    pairs = combinations(range(patterns.shape[2]), 2)
-    found = []
-    for layer, (a, b) in product(range(patterns.shape[1]), pairs):
-        shared = np.minimum(patterns[:, layer, a], patterns[:, layer, b]).sum(-1).mean(-1)
-        overlap = Mean.measured(shared.tolist())
-        together = role[layer, a] is not None and role[layer, a] == role[layer, b]
-        splitting = together and overlap.estimate > SPLITS
-        found.append(Overlap(layer=layer, heads=(a, b), overlap=overlap, splitting=splitting))
-    return found
 
 
 def _verdict(heads: list[HeadRole]) -> str:
@@ -237,11 +202,11 @@ def _statement(heads: list[HeadRole], config: ModelConfig) -> str:
         best = max(heads, key=lambda head: head.sharpness)
         return (
             "There is no staircase: no head reads one column at each row. The nearest is "
-            f"{name(best)}. Its best column gets {best.sharpness:.0%} of its attention."
+            f"{name(best)}. Its best column gets {percent(best.sharpness)} of its attention."
         )
     said = [
         f"{name(head)} reads {column_at(head.offset)} ({head.rows} of {head.of} rows, "
-        f"{head.sharpness:.0%} of its attention)."
+        f"{percent(head.sharpness)} of its attention)."
         for head in stepping
     ]
     rest = [name(head) for head in heads if head.role is None]

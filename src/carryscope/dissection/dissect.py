@@ -14,22 +14,20 @@ from functools import cache
 import msgspec
 
 from carryscope.core.progress import Advance, Progress, silent
-from carryscope.dissection.attention import study_attention
+from carryscope.dissection.attention import AttentionFinding, study_attention
+from carryscope.dissection.edges import study_edges
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.findings import EXPERIMENTS, Dissection
-from carryscope.dissection.first_digits import CARRY_PAIRS, FRESH_QUESTIONS, study_first_digits
+from carryscope.dissection.first_digits import study_first_digits
 from carryscope.dissection.heads import study_heads
-from carryscope.dissection.interventions import all_nodes
-from carryscope.dissection.keys import KEY_QUESTIONS, study_mlp
+from carryscope.dissection.keys import study_mlp
 from carryscope.dissection.nodes import study_nodes
-from carryscope.dissection.rows import EDGE_QUESTIONS, study_rows
-from carryscope.dissection.samples import PER_CLASS, Samples
+from carryscope.dissection.samples import Samples
 from carryscope.dissection.story import training_story
-from carryscope.dissection.subtasks import SEARCH_PAIRS, study_subtasks
+from carryscope.dissection.subtasks import study_subtasks
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
-from carryscope.task.columns import QuestionClass
 from carryscope.training.losses import StepRecord
 from carryscope.version import __version__
 
@@ -37,13 +35,18 @@ Metrics = Callable[[], Sequence[StepRecord]]
 
 STUDIES: dict[str, Callable[[Engine, Samples, Advance], object]] = {
     "attention": study_attention,
-    "rows": study_rows,
+    "edges": study_edges,
     "nodes": study_nodes,
     "subtasks": study_subtasks,
-    "mlp": study_mlp,
     "first_digits": study_first_digits,
 }
 """The experiments that need only an engine and questions."""
+
+BY_ATTENTION: dict[str, Callable[[Engine, Samples, AttentionFinding, Advance], object]] = {
+    "heads": study_heads,
+    "mlp": study_mlp,
+}
+"""Those that also need to know what the heads read."""
 
 
 def dissect(
@@ -75,14 +78,14 @@ def dissect(
         if getattr(found, part) is not None or not applies(part, model.config, trained=trained):
             continue
         finding: object
-        with progress(part, _expected(part, model.config, samples), "answers") as advance:
+        with progress(part, unit="answers") as advance:
             if part == "story":
                 finding = training_story(
                     records(), samples.digits, model.config.layout.answer_names
                 )
-            elif part == "heads":
+            elif part in BY_ATTENTION:
                 assert found.attention is not None
-                finding = study_heads(engine(), samples, found.attention.heads, advance)
+                finding = BY_ATTENTION[part](engine(), samples, found.attention, advance)
             else:
                 finding = STUDIES[part](engine(), samples, advance)
         found = msgspec.structs.replace(found, **{part: finding})
@@ -95,27 +98,6 @@ def applies(part: str, config: ModelConfig, *, trained: bool) -> bool:
 
 
 def _in_order(parts: Sequence[str]) -> list[str]:
-    """The parts in their order. Heads are named by what they attend to, so they need attention."""
-    needed = {*parts, "attention"} if "heads" in parts else {*parts}
+    """The parts in their order, with the attention that some of them need."""
+    needed = {*parts, "attention"} if {*parts} & {*BY_ATTENTION} else {*parts}
     return [part for part in EXPERIMENTS if part in needed]
-
-
-def _expected(part: str, config: ModelConfig, samples: Samples) -> int | None:
-    """How many answers a part computes: questions, times ways to change them.
-
-    The sub-task search may compute more: it tests sets of heads where single ones are not enough.
-    """
-    varied, by_class = len(samples.varied), len(QuestionClass) * PER_CLASS
-    layers, nodes = config.layers, len(all_nodes(config))
-    edges = sum(row + 1 for row in config.layout.answer_rows)
-    depths = sum(range(max(1, config.digits - 2), config.digits + 1))
-    rows = (2 * layers * config.context + 1) * varied + (layers * edges + 1) * EDGE_QUESTIONS
-    return {
-        "attention": by_class,
-        "rows": 2 * rows,
-        "heads": (2 * layers * config.heads + 1) * by_class,
-        "nodes": (nodes + 1) * varied,
-        "subtasks": nodes * SEARCH_PAIRS,
-        "mlp": 2 * KEY_QUESTIONS * (config.digits + 1),
-        "first_digits": 3 * depths * CARRY_PAIRS + FRESH_QUESTIONS,
-    }.get(part)

@@ -22,7 +22,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
 from carryscope.dissection.capture import Capture, LayerState, capture
 from carryscope.dissection.edits import Edit, Jobs, MeanState
@@ -152,22 +151,6 @@ class Engine:
             MeanState(*(sum(part) / len(self.reference) for part in zip(*layer, strict=True)))
             for layer in zip(*sums, strict=True)
         ]
-
-
-def by_token(
-    names: Sequence[str],
-    hits: Bool[Array, "batch answer"],
-    among: Bool[Array, "batch answer"] | None = None,
-) -> dict[str, Share]:
-    """The share of hits for each answer token, of all questions or of those `among`."""
-    of = np.full(len(names), len(hits)) if among is None else among.sum(0)
-    counts = zip(names, hits.sum(0), of, strict=True)
-    return {name: Share.measured(int(count), int(size)) for name, count, size in counts}
-
-
-def hit(shares: dict[str, Share]) -> dict[str, Share]:
-    """The shares that are not zero."""
-    return {name: share for name, share in shares.items() if share.count}
 
 
 def _outcomes(tokens: Array, logits: Tensor) -> Outcomes:

@@ -1,7 +1,7 @@
 """The findings of a dissection: one record with a part for each experiment.
 
     found.attention.staircase      # "present"
-    found.statements()["rows"]     # one or two sentences
+    found.statements()["edges"]    # one or two sentences
 
 A part that was not made yet, or does not apply, is null.
 """
@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from carryscope.core.errors import CallError
 from carryscope.core.evidence import Finding
 from carryscope.dissection.attention import AttentionFinding
+from carryscope.dissection.edges import EdgesFinding
 from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.dissection.heads import HeadsFinding
 from carryscope.dissection.keys import MlpFinding
 from carryscope.dissection.nodes import NodesFinding
 from carryscope.dissection.purposes import SubtasksFinding
-from carryscope.dissection.rows import RowsFinding
 from carryscope.dissection.story import TrainingStory
 from carryscope.model.config import ModelConfig
 
-EXPERIMENTS = ("attention", "rows", "heads", "nodes", "subtasks", "mlp", "first_digits", "story")
+EXPERIMENTS = ("attention", "edges", "heads", "nodes", "subtasks", "mlp", "first_digits", "story")
 """The parts of a dissection, in the order in which they are made."""
 
 
@@ -35,8 +35,8 @@ class Dissection(Finding, frozen=True, kw_only=True):
     model: ModelConfig
     attention: AttentionFinding | None = None
     """Where the heads look, and the staircase."""
-    rows: RowsFinding | None = None
-    """Rows and attention edges that are used."""
+    edges: EdgesFinding | None = None
+    """Attention edges that are used."""
     heads: HeadsFinding | None = None
     """Each head by question class."""
     nodes: NodesFinding | None = None
@@ -44,7 +44,7 @@ class Dissection(Finding, frozen=True, kw_only=True):
     subtasks: SubtasksFinding | None = None
     """The purpose map, by interchange."""
     mlp: MlpFinding | None = None
-    """The 60 keys. Null for an attention-only model."""
+    """The keys of the MLP. Null for an attention-only model."""
     first_digits: FirstDigitsFinding | None = None
     """How A_n and the digit after it are computed."""
     story: TrainingStory | None = None

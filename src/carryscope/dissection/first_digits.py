@@ -23,7 +23,7 @@ from jaxtyping import Bool, Int
 
 from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
-from carryscope.core.words import listed
+from carryscope.core.words import listed, percent
 from carryscope.dissection.engine import CHUNK, Engine
 from carryscope.dissection.samples import Samples
 from carryscope.model.choice import answer_tokens
@@ -41,8 +41,8 @@ FRESH_QUESTIONS = 4000
 FOLLOWED = 0.9
 """A digit surely follows a carry if it does in more than nine pairs of ten, interval included."""
 
-Source = Literal["columns", "token", "both"]
-"""What is taken from the other question: the digits of the sum, the answer token before, both."""
+Source = Literal["columns", "token"]
+"""What is taken from the other question: the digits of the sum, or the answer token before."""
 
 
 class CarryEffect(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,10 +77,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Whether at some depth more than half of them do, interval included."""
     within: Share
     """Fresh questions decided within reach, own column not 9: the model's digit is the rule's."""
-    own_nine: Share
-    """Fresh questions whose own column sums to 9: the model's digit is right."""
-    beyond: Share
-    """The rest, about which the rule says nothing: the model's digit is right."""
 
 
 class FirstDigitsFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +120,7 @@ def _effects(engine: Engine, samples: Samples, k: int, advance: Advance) -> list
     for depth in range(k):
         for own_nine in (False, True) if k < samples.digits else (False,):
             base, source = _pairs(samples, k, depth, own_nine)
-            ways: tuple[Source, ...] = ("columns", "token", "both") if own_nine else ("columns",)
+            ways: tuple[Source, ...] = ("columns", "token") if own_nine else ("columns",)
             for changed in ways:
                 effects.append(
                     CarryEffect(
@@ -157,14 +153,12 @@ def _own_nine(columns: Columns, k: int) -> Bool[Array, " batch"]:
 
 
 def _follows(engine: Engine, base: Questions, source: Questions, k: int, changed: Source) -> Share:
-    """Take columns, token or both from the source, and the rest from the base."""
+    """Take the columns or the token from the source, and the rest from the base."""
     layout = engine.layout
     ours, theirs = layout.encode(base), layout.encode(source)
     tokens, before = ours.copy(), layout.context - 2 - k
-    if changed != "token":
-        tokens[:, : layout.first_row] = theirs[:, : layout.first_row]
-    if changed != "columns":
-        tokens[:, before] = theirs[:, before]
+    taken = before if changed == "token" else slice(layout.first_row)
+    tokens[:, taken] = theirs[:, taken]
     wanted = theirs[:, before + 1]
     assert (wanted != ours[:, before + 1]).all()
     return Share.of_hits(_said(engine, tokens)[:, k] == wanted)
@@ -186,8 +180,6 @@ def _rule(k: int, effects: list[CarryEffect], fresh: Columns, said: Int[Array, "
         token_follows=by_token,
         reads_token=any(share.low > 0.5 for share in by_token),
         within=Share.of_hits(right[~nine & (depth < reach)]),
-        own_nine=Share.of_hits(right[nine]),
-        beyond=Share.of_hits(right[~nine & (depth >= reach)]),
     )
 
 
@@ -202,10 +194,10 @@ def _sentence(rule: Rule, words: Words) -> str:
     said = (
         f"{rule.digit} takes its {words.carry} from column{'s' * (rule.reach > 1)} {columns}"
         f"{unless}. This predicts {rule.within.count:,} of {rule.within.of:,} fresh questions "
-        f"decided there. Of {rule.beyond.of:,} others, {rule.beyond.count:,} are right."
+        "decided there."
     )
     if rule.reads_token:
-        shares = ", ".join(f"{share.estimate:.0%}" for share in rule.token_follows)
+        shares = ", ".join(f"{percent(share.estimate)}" for share in rule.token_follows)
         said += (
             f" If {passing}, the token A{k + 1} counts: changed alone, it decides {shares} of the "
             f"answers with 0, 1, ... {words.passing_plural} below."

@@ -17,24 +17,36 @@ digit shows the carry anyway.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
-from carryscope.task.operation import Array
+from carryscope.task.operation import ADD, Array, State
 from carryscope.task.questions import Questions
 
-Kind = Literal["BA", "MC1", "MS9", "state", "carry_in", "digit"]
-"""The paper's sub-tasks; `state` is MC1 and MS9 together; `digit` is the finished answer digit."""
+BASE_ADD, MAKES, PASSES = ADD.subtasks.base, ADD.subtasks.makes, ADD.subtasks.passes
+STATE, CARRY_IN, DIGIT = "state", "carry_in", "digit"
+"""What a part can carry: the paper's sub-tasks; the state, MC1 and MS9 together; the arriving
+carry; the finished answer digit."""
+
+IN_WORDS = {
+    BASE_ADD: f"the base sum ({BASE_ADD}) of {{}}",
+    MAKES: f"the {ADD.words.carry} made ({MAKES}) in {{}}",
+    PASSES: f"whether {{}} {ADD.words.column[State.PROPAGATE]} ({PASSES})",
+    STATE: "the state of {}",
+    CARRY_IN: f"the arriving {ADD.words.carry}",
+    DIGIT: "the finished digit",
+}
+"""Each of them in words, with the column it is about."""
 
 
 class Hypothesis(NamedTuple):
     """A part carries this variable, and the answer digit follows it."""
 
-    kind: Kind
+    kind: str
     column: int
     digit: int
     """The answer digit that is predicted."""
@@ -46,7 +58,7 @@ class Hypothesis(NamedTuple):
     def reach(self) -> int:
         """How far below its digit an adder must look for this variable to matter."""
         below = self.digit - self.column
-        needed = {"MC1": below, "MS9": below + 1, "state": below + 1}.get(self.kind, 0)
+        needed = {MAKES: below, PASSES: below + 1, STATE: below + 1}.get(self.kind, 0)
         return max(ALGORITHM_1_REACH, needed)
 
 
@@ -55,11 +67,14 @@ def hypotheses_for(digit: int, digits: int) -> list[Hypothesis]:
 
     If two predict the same and score the same, the first, which says less, is named.
     """
-    own = [Hypothesis("BA", digit, digit)] if digit < digits else []
-    kinds: tuple[Kind, ...] = ("MC1", "MS9", "state")
-    below = [Hypothesis(kind, column, digit) for column in reversed(range(digit)) for kind in kinds]
-    carry = [Hypothesis("carry_in", digit, digit)] if digit else []
-    return [*own, *below, *carry, Hypothesis("digit", digit, digit)]
+    own = [Hypothesis(BASE_ADD, digit, digit)] if digit < digits else []
+    below = [
+        Hypothesis(kind, column, digit)
+        for column in reversed(range(digit))
+        for kind in (MAKES, PASSES, STATE)
+    ]
+    carry = [Hypothesis(CARRY_IN, digit, digit)] if digit else []
+    return [*own, *below, *carry, Hypothesis(DIGIT, digit, digit)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +98,12 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.base)
+
+    def decided_in(self, digit: int, column: int, *, carrying: bool) -> Bool[Array, " pair"]:
+        """Where the source's carry into a digit is decided in a column, and arrives or not."""
+        source = self._source
+        here: Array = (source.deciding == column) & (source.carry_in == carrying)
+        return here[:, digit]
 
     def own_digit(self, digit: int) -> Int[Array, " pair"]:
         """The base's true answer digit."""
@@ -119,12 +140,12 @@ class Pairs:
 
     def _value(self, hypothesis: Hypothesis, reach: int) -> Int[Array, " pair"]:
         kind, column, digit = hypothesis
-        own = self._source if kind in ("BA", "digit") else self._base
-        below = self._source if kind in ("carry_in", "digit") else self._base
+        own = self._source if kind in (BASE_ADD, DIGIT) else self._base
+        below = self._source if kind in (CARRY_IN, DIGIT) else self._base
         made, nine = below.make_carry.copy(), below.make_sum_9.copy()
-        if kind in ("MC1", "state"):
+        if kind in (MAKES, STATE):
             made[:, column] = self._source.make_carry[:, column]
-        if kind in ("MS9", "state"):
+        if kind in (PASSES, STATE):
             nine[:, column] = self._source.make_sum_9[:, column]
         return own.answer_digit(digit, _carried(made, nine, digit, reach))
 

@@ -1,20 +1,26 @@
-"""The MLP's 60 keys: is the answer digit looked up by (carry two below, state one below, BA)?
+"""The keys of the MLP: is the answer digit looked up by what the heads read?
 
-In: an engine and questions. Out: `MlpFinding`.
+In: an engine, questions, and what the heads read. Out: `MlpFinding`.
 
-The paper claims that for each digit the MLP has memorised a table of 2 x 3 x 10 = 60 keys. It
-did not test this. We swap the whole attention output at an answer row between two questions.
-If only the key matters, a swap between questions of the same key changes nothing, and with
-another key the answer follows the key that came in.
+The key of a digit is the base sum of its own column, the state of each column below that its row
+reads, and of the lowest only whether it makes a carry: 10 * 3^(r-1) * 2 keys for r columns. With
+r = 2 these are the paper's 60 keys. To add exactly, A_k needs all columns below it:
+10 * 3^(k-1) * 2 keys.
 
-A table of 60 entries keeps keys separate that have the same answer. An adder need not. So we
-count how many such pairs are separable in what the MLP reads and in what it writes, and which
-neurons respond to which part of the key. With several layers all of this is about the last one.
+We swap the whole attention output at an answer row between two questions. If the key decides,
+a swap between questions of the same key changes nothing, and with another key the digit becomes
+that key's. A key can only decide where the look-ahead ends within it, so swaps are counted by the
+look-ahead of the question that comes in.
+
+A table keeps keys separate that have the same answer. An adder need not. So we count how many
+such pairs are separable in what the MLP reads and in what it writes. With several layers all of
+this is about the last one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 
 import msgspec
 import numpy as np
@@ -25,23 +31,22 @@ from torch import Tensor
 
 from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
-from carryscope.core.words import spanned
-from carryscope.dissection.capture import before_mlp, block_of
-from carryscope.dissection.engine import CHUNK, Engine
-from carryscope.dissection.neurons import NeuronCount, count_neurons
+from carryscope.core.words import percent, spanned
+from carryscope.dissection.attention import AttentionFinding
+from carryscope.dissection.capture import mlp_of
+from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples, partners
-from carryscope.model.answer_path import logits_of
-from carryscope.model.choice import chosen_tokens
+from carryscope.dissection.swapping import AnswerRows
+from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
 from carryscope.task.operation import BASE, Array, State
-from carryscope.task.questions import Questions
 from carryscope.task.sampling import with_states
 
 KEY_QUESTIONS = 6000
-"""Questions, for the 60 keys of each digit: at least 40 for the rarest."""
+"""Questions. Every column has each state equally often: 100 for each of 60 keys, 11 of 540."""
 
-PROPAGATING = 0.2
-"""The share of columns that propagate: twice as many as by chance, so that rare keys occur."""
+MOST_KEYS = 600
+"""A digit with more keys is tested with fewer columns: there would be too few questions of each."""
 
 SURE = 0.99
 """The key decides a digit if it does so in more than 99 of 100 swaps, interval included."""
@@ -52,29 +57,31 @@ SEPARABLE = 0.9
 ROUNDING = 1e-4
 """A vector of length 1 counts as nearer only by more than this: float32 is good to 1e-6."""
 
-KEY_PARTS = {"BA": BASE, "state": len(State), "carry": 2}
-"""The parts of a key and their sizes: base add, state one below, carry (MC1) two below."""
-
 
 class KeyTest(msgspec.Struct, frozen=True, kw_only=True):
     """One answer digit and its keys."""
 
     digit: str
+    reach: int
+    """Columns below its own that are in the key: those that its row reads, at least the paper's
+    two, and no more than there are."""
     keys: int
-    """Keys the digit has: 60, or fewer for the lowest two and the highest."""
+    """How many keys that makes: 60 for two columns."""
+    needed: int
+    """Keys that exact addition must tell apart: all columns below are read."""
     kept: Share
-    """Same key swapped in: answers that stay."""
+    """Same key swapped in, look-ahead within it: answers that stay."""
     follows: Share
-    """Another key swapped in, with another digit: answers that turn into its digit."""
+    """Another key swapped in, with another digit, look-ahead within it: answers that become its
+    digit."""
+    beyond: Share
+    """The same where the look-ahead is longer than the key: answers that become the exact digit."""
     alike: int
     """Pairs of keys that have the same digit,"""
     apart_in: int
     """how many of them are separable in the residual stream before the MLP,"""
     apart_out: int
     """and in what the MLP writes. An adder that keeps only the answer would separate none."""
-    neurons: NeuronCount
-    without_mlp: dict[str, Share]
-    """Right answers with the MLP at this row ablated, by how; and with it in place."""
 
     @property
     def decided(self) -> bool:
@@ -91,112 +98,93 @@ class MlpFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, eq=False)
-class RowStates:
-    """One answer row of many questions, in the last layer."""
-
-    own: Float[Tensor, "batch d_model"]
-    """The residual stream without what the heads of this layer add."""
-    heads: Float[Tensor, "batch d_model"]
-    """What all heads add, together."""
-    mlp: Float[Tensor, "batch d_model"]
-    truth: Int[Array, " batch"]
-    predicted: Int[Array, " batch"]
-
-    @property
-    def middle(self) -> Float[Tensor, "batch d_model"]:
-        """What the MLP reads."""
-        return self.own + self.heads
-
-
-@dataclass(frozen=True, eq=False)
 class Keys:
     """The key of one answer digit in each question."""
 
     digit: int
     parts: dict[str, Int[Array, " batch"]]
-    """The parts that exist for this digit, each counted from 0."""
+    """The parts that exist for this digit, each counted from 0: its own base sum, the state of
+    each column below, and of the lowest whether it makes a carry."""
     answer: Int[Array, " batch"]
-    """The digit that the paper's table has for the key."""
+    """The digit that the key decides; no carry if the look-ahead is longer."""
 
     @classmethod
-    def of(cls, columns: Columns, digit: int) -> Keys:
+    def of(cls, columns: Columns, digit: int, reach: int = ALGORITHM_1_REACH) -> Keys:
         """The keys of one answer digit."""
-        parts, arrives = {}, np.zeros(len(columns.sums), dtype=bool)
+        parts = {}
         if digit < columns.digits:
             parts["BA"] = columns.base_add[:, digit].astype(np.int64)
-        if digit >= 1:
-            parts["state"] = columns.state[:, digit - 1].astype(np.int64)
-            arrives = parts["state"] == State.GENERATE
-        if digit >= 2:
-            parts["carry"] = columns.make_carry[:, digit - 2].astype(np.int64)
-            arrives |= (parts["state"] == State.PROPAGATE) & (parts["carry"] == 1)
+        for below in range(1, min(reach, digit + 1)):
+            parts[f"state {below} below"] = columns.state[:, digit - below].astype(np.int64)
+        if 1 <= reach <= digit:
+            parts["carry"] = columns.make_carry[:, digit - reach].astype(np.int64)
+        arrives = columns.carry_in[:, digit] & (columns.look_ahead[:, digit] < reach)
         return cls(digit, parts, columns.answer_digit(digit, arrives).astype(np.int64))
 
     @property
     def code(self) -> Int[Array, " batch"]:
-        """The whole key as one number."""
-        code = np.zeros(len(self.answer), dtype=np.int64)
-        for name, part in self.parts.items():
-            code = code * KEY_PARTS[name] + part
-        return np.unique(code, return_inverse=True)[1]
+        """The whole key as one number, counted from 0."""
+        stacked = np.stack(list(self.parts.values()), axis=1)
+        code: Array = np.unique(stacked, axis=0, return_inverse=True)[1]
+        return code.reshape(-1)
 
 
-def study_mlp(engine: Engine, samples: Samples, advance: Advance = unheard) -> MlpFinding:
-    """Swap, separate and ablate."""
+def study_mlp(
+    engine: Engine, samples: Samples, attention: AttentionFinding, advance: Advance = unheard
+) -> MlpFinding:
+    """Swap and separate."""
     generator = samples.generator("keys")
-    shares = [(1 - PROPAGATING) / 2, PROPAGATING, (1 - PROPAGATING) / 2]
-    states = generator.choice(len(State), (KEY_QUESTIONS, samples.digits), p=shares)
+    states = generator.integers(0, len(State), (KEY_QUESTIONS, samples.digits))
     questions = with_states(generator, states)
-    rows, columns = row_states(engine, questions), Columns.of(questions)
+    rows, columns = AnswerRows.of(engine, questions, together=True), Columns.of(questions)
     tests = []
     for k in reversed(range(samples.digits + 1)):
         with torch.inference_mode():
-            tests.append(_test(engine, rows[-1 - k], Keys.of(columns, k), generator))
+            tests.append(_test(rows, columns, k, _reach(attention, k, samples.digits), generator))
         advance(2 * len(questions))
     return MlpFinding(questions=len(questions), digits=tests, statement=_statement(tests))
 
 
-def row_states(engine: Engine, questions: Questions) -> list[RowStates]:
-    """The answer rows of the last layer, one after the other."""
-    answers = engine.layout.answer_length
-    chunks = []
-    for state in engine.captures(questions):
-        last, said = state.layers[-1], state.logits.argmax(-1)
-        heads = last.heads.sum(2)[:, -answers:]
-        chunks.append((heads, last.middle[:, -answers:], last.mlp[:, -answers:], said))
-    heads, middle, mlp, said = (torch.cat(parts) for parts in zip(*chunks, strict=True))
-    truth = engine.layout.answer_part(engine.layout.encode(questions))
-    return [
-        RowStates(
-            own=middle[:, p] - heads[:, p],
-            heads=heads[:, p],
-            mlp=mlp[:, p],
-            truth=truth[:, p],
-            predicted=said[:, p].numpy(),
-        )
-        for p in range(answers)
-    ]
+def _reach(attention: AttentionFinding, digit: int, digits: int) -> int:
+    """How many columns below a digit are read without a gap; as many as can be tested."""
+    read = {reading.column for reading in attention.readings if reading.answer == f"A{digit}"}
+    reach = next(r for r in count() if digit - 1 - r not in read)
+    reach = min(max(reach, ALGORITHM_1_REACH), digit)
+    while _keys(digit, digits, reach) > MOST_KEYS:
+        reach -= 1
+    return reach
 
 
-def _test(engine: Engine, row: RowStates, keys: Keys, generator: np.random.Generator) -> KeyTest:
-    code = keys.code
+def _keys(digit: int, digits: int, reach: int) -> int:
+    """How many keys a digit has."""
+    own = BASE if digit < digits else 1
+    return own * (len(State) ** (reach - 1) * 2 if reach else 1)
+
+
+def _test(
+    rows: AnswerRows, columns: Columns, digit: int, reach: int, generator: np.random.Generator
+) -> KeyTest:
+    keys, said = Keys.of(columns, digit, reach), rows.said[:, digit]
+    code, everyone = keys.code, np.arange(len(said))
     same, other = partners(code, generator), _strangers(code, generator)
-    alone = same == np.arange(len(same))
-    kept = (_swapped(engine, row, same) == row.predicted)[~alone]
-    said = _swapped(engine, row, other)
-    telling = keys.answer[other] != row.predicted
-    pairs = _alike_pairs(code, keys.answer)
-    block = block_of(engine.model, engine.config.layers - 1)
+    within = (columns.look_ahead[:, digit] < reach) | (reach >= digit)
+    paired = (same != everyone) & within & within[same]
+    kept = rows.answers(digit, everyone[paired], [same[paired]]) == said[paired]
+    exact = columns.answer_digit(digit, columns.carry_in[:, digit])[other]
+    follows = rows.answers(digit, everyone, [other]) == exact
+    telling = exact != said
+    pairs, middle = _alike_pairs(code, keys.answer), rows.middle(digit)
     return KeyTest(
-        digit=f"A{keys.digit}",
-        keys=int(code.max()) + 1,
+        digit=f"A{digit}",
+        reach=reach,
+        keys=_keys(digit, columns.digits, reach),
+        needed=_keys(digit, columns.digits, digit),
         kept=Share.of_hits(kept),
-        follows=Share.of_hits((said == keys.answer[other])[telling]),
+        follows=Share.of_hits(follows[telling & within[other]]),
+        beyond=Share.of_hits(follows[telling & ~within[other]]),
         alike=int(pairs.sum()),
-        apart_in=int((_separable(row.middle, code) & pairs).sum()),
-        apart_out=int((_separable(row.mlp, code) & pairs).sum()),
-        neurons=count_neurons(block, row.middle, keys.parts, code),
-        without_mlp=_without_mlp(engine, row),
+        apart_in=int((_separable(middle, code) & pairs).sum()),
+        apart_out=int((_separable(mlp_of(rows.block, middle), code) & pairs).sum()),
     )
 
 
@@ -206,17 +194,6 @@ def _strangers(code: Int[Array, " batch"], generator: np.random.Generator) -> Ar
     while (clash := np.flatnonzero(code[other] == code)).size:
         other[clash] = generator.integers(0, len(code), len(clash))
     return other
-
-
-def _swapped(engine: Engine, row: RowStates, source: Array) -> Int[Array, " batch"]:
-    """The answers with the whole attention output taken from other questions."""
-    block = block_of(engine.model, engine.config.layers - 1)
-    answers = []
-    for start in range(0, len(source), 8 * CHUNK):
-        part = slice(start, start + 8 * CHUNK)
-        middle = row.own[part] + row.heads[source[part]]
-        answers.append(chosen_tokens(engine.model, before_mlp(block, middle)))
-    return torch.cat(answers).numpy()
 
 
 def _separable(
@@ -248,19 +225,17 @@ def _alike_pairs(key: Int[Array, " batch"], answer: Int[Array, " batch"]) -> Boo
     return alike
 
 
-def _without_mlp(engine: Engine, row: RowStates) -> dict[str, Share]:
-    ways = {"whole": row.mlp, "mean": row.mlp.mean(0), "zero": torch.zeros_like(row.mlp[0])}
-    said = {how: logits_of(engine.model, row.middle + mlp).argmax(-1) for how, mlp in ways.items()}
-    return {how: Share.of_hits(tokens.numpy() == row.truth) for how, tokens in said.items()}
-
-
 def _statement(tests: list[KeyTest]) -> str:
     """Whether the key decides the digits, and whether keys are kept separate."""
-    decided = [test.digit for test in tests if test.decided]
-    said = [f"The key decides {spanned(decided) if decided else 'no digit'}."]
+    decided = [test for test in tests if test.decided]
+    digits = spanned([test.digit for test in decided]) if decided else "no digit"
+    said = [
+        f"The columns that the heads read decide {digits}: {sum(t.keys for t in decided):,} keys "
+        f"in all. Exact addition needs {sum(t.needed for t in tests):,}."
+    ]
     said += [
-        f"{test.digit} stays in {test.kept.estimate:.1%} of swaps with the same key and follows "
-        f"another key in {test.follows.estimate:.1%}."
+        f"{test.digit} stays in {percent(test.kept.estimate)} of swaps with the same key and "
+        f"follows another key in {percent(test.follows.estimate)}."
         for test in tests
         if not test.decided
     ]
@@ -268,6 +243,6 @@ def _statement(tests: list[KeyTest]) -> str:
         sum(getattr(test, name) for test in tests) for name in ("alike", "apart_out", "apart_in")
     )
     return (
-        f"{' '.join(said)} Of {alike} pairs of keys with the same answer, {written} are separable "
-        f"in what the MLP writes, {read} in what it reads."
+        f"{' '.join(said)} Of {alike:,} pairs of keys with the same answer, {written:,} are "
+        f"separable in what the MLP writes, {read:,} in what it reads."
     )

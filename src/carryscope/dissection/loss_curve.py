@@ -17,7 +17,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 from carryscope.task.columns import Task
 from carryscope.task.operation import Array
 from carryscope.training.losses import StepRecord
-from carryscope.training.summary import LAST_STEPS
 
 WINDOW = 51
 """Steps averaged for a smoothed loss, centred. A batch of 64 has about three questions of class
@@ -59,12 +58,6 @@ class LossCurve:
         high = np.flatnonzero(self.smooth[known] >= level)
         after = known[high[-1] + 1 :] if len(high) else known
         return int(self.steps[after[0]]) if len(after) else None
-
-    @property
-    def final(self) -> float | None:
-        """The mean over the questions of the last 100 steps."""
-        losses, counts = self.losses[-LAST_STEPS:], self.counts[-LAST_STEPS:]
-        return float(np.nansum(losses * counts) / counts.sum()) if counts.any() else None
 
     def points(self, kept: Int[Array, " point"]) -> list[float | None]:
         """The smoothed losses at some of the steps, to six digits."""

@@ -8,22 +8,18 @@ Without P13.L0.H1 of the shipped model, for example, only A3 fails.
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 from jaxtyping import Bool
 
 from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
-from carryscope.dissection.engine import UNCHANGED, Engine, by_token, hit
+from carryscope.core.words import percent
+from carryscope.dissection.engine import UNCHANGED, Engine
 from carryscope.dissection.interventions import How, all_nodes
 from carryscope.dissection.samples import Samples
-from carryscope.task.columns import Columns
 from carryscope.task.operation import Array
 
 NODE_HOW: How = "mean"
 """The authors ablate nodes to their mean too."""
-
-MOST_TRAVELLED = 5
-"""The authors' highest complexity, S5: a carry that passes four columns or more."""
 
 
 class NodeEffect(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,9 +34,6 @@ class NodeEffect(msgspec.Struct, frozen=True, kw_only=True):
     """Questions that fail, of those answered right with the node in place."""
     digits: dict[str, Share]
     """Answer tokens that turn wrong, for the tokens where any does."""
-    complexity: dict[str, int]
-    """Failing questions by the authors' complexity: S0 no carry, S1 a carry used where it is
-    made, S2 one that passes one nine, .., S5 four nines or more."""
 
     @property
     def useful(self) -> bool:
@@ -56,8 +49,6 @@ class NodesFinding(msgspec.Struct, frozen=True, kw_only=True):
     clean: Share
     """Questions answered right with every node in place."""
     nodes: list[NodeEffect]
-    unused_rows: list[int]
-    """Rows at which no node is useful. In the last layer only answer rows can be."""
     statement: str
 
 
@@ -67,39 +58,37 @@ def study_nodes(engine: Engine, samples: Samples, advance: Advance = unheard) ->
     changes = [UNCHANGED, *(node.ablated(NODE_HOW) for node in nodes)]
     outcomes = engine.answers(questions, changes, advance)
     correct, right_before = outcomes.correct[0], outcomes.right[0]
-    columns, names = Columns.of(questions), engine.layout.answer_names
-    effects = []
-    for node, still, right in zip(nodes, outcomes.correct[1:], outcomes.right[1:], strict=True):
-        failing = correct & ~still
-        effects.append(
-            NodeEffect(
-                node=str(node),
-                row=node.row,
-                layer=node.layer,
-                head=node.head,
-                fails=Share.of_hits(failing[correct]),
-                digits=hit(by_token(names, right_before & ~right, right_before)),
-                complexity=_complexity(columns, failing),
-            )
+    names = engine.layout.answer_names
+    effects = [
+        NodeEffect(
+            node=str(node),
+            row=node.row,
+            layer=node.layer,
+            head=node.head,
+            fails=Share.of_hits(~still[correct]),
+            digits=_turned(names, right_before, right),
         )
-    used = {effect.row for effect in effects if effect.useful}
+        for node, still, right in zip(nodes, outcomes.correct[1:], outcomes.right[1:], strict=True)
+    ]
     return NodesFinding(
         questions=len(questions),
         how=NODE_HOW,
         clean=Share.of_hits(correct),
         nodes=effects,
-        unused_rows=[row for row in range(engine.config.context) if row not in used],
         statement=_statement(effects),
     )
 
 
-def _complexity(columns: Columns, failing: Bool[Array, " batch"]) -> dict[str, int]:
-    """The authors' complexity: the longest distance that a carry travels."""
-    travelled = (
-        np.where(columns.carry_in, columns.look_ahead + 1, 0).max(1).clip(max=MOST_TRAVELLED)
-    )
-    counts = np.bincount(travelled[failing])
-    return {f"S{level}": int(count) for level, count in enumerate(counts) if count}
+def _turned(
+    names: list[str], before: Bool[Array, "batch answer"], after: Bool[Array, "batch answer"]
+) -> dict[str, Share]:
+    """Of the tokens that were right, those that are not any more."""
+    lost = before & ~after
+    return {
+        name: Share.of_hits(lost[before[:, i], i])
+        for i, name in enumerate(names)
+        if lost[:, i].any()
+    }
 
 
 def _statement(effects: list[NodeEffect]) -> str:
@@ -110,5 +99,5 @@ def _statement(effects: list[NodeEffect]) -> str:
     rows = [effect.row for effect in useful]
     return (
         f"{len(useful)} of {len(effects)} nodes are useful, at rows {min(rows)} to {max(rows)}. "
-        f"Without {worst.node}, {worst.fails.estimate:.0%} of the questions fail."
+        f"Without {worst.node}, {percent(worst.fails.estimate)} of the questions fail."
     )

@@ -1,4 +1,4 @@
-"""The finding of the sub-task search: purposes with their evidence, and all scores.
+"""The finding of the sub-task search: purposes with their evidence.
 
 `Purpose(node="P13.L0.H1", digit="A3", variable="state(2)", follows=...)` says that at row 13
 head 1 carries the state of column 2 for the answer digit A3.
@@ -23,8 +23,6 @@ class Purpose(msgspec.Struct, frozen=True, kw_only=True):
     variable: str
     kind: str
     column: int
-    same_as: list[str]
-    """Variables that the pairs cannot separate from this one."""
     follows: Share
     """Pairs that land on the predicted digit."""
     control_node: str | None
@@ -38,20 +36,11 @@ class Purpose(msgspec.Struct, frozen=True, kw_only=True):
     """and on the control's. `nothing` predicts the base's own digit."""
 
 
-class Scores(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of every hypothesis for one part and one answer digit."""
-
-    node: str
-    digit: str
-    follows: dict[str, Share]
-
-
 class SubtasksFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The purpose map."""
 
     pairs: int
     purposes: list[Purpose]
-    scores: list[Scores]
     tests: int
     """Hypotheses tested, over all parts and digits."""
     missing: list[str]

@@ -1,9 +1,8 @@
 """How a training went: what was learnt, when, and in which order.
 
 In: the metrics of a run. Out: a `TrainingStory`: smoothed curves, the step at which each
-(answer digit, task) was learnt, the paper's three phases, how far UC1 lags behind BA, and the
-order that the mathematical framework predicts. `A3 UC1` is the answer digit A3 on questions of
-class UC1, such as 00800+00400=001200.
+(answer digit, task) was learnt, and the paper's three phases. `A3 UC1` is the answer digit A3 on
+questions of class UC1, such as 00800+00400=001200.
 
 All losses are those of the training batches: teacher-forced, on the recipe's own mix of
 questions, which may change during training. So an order found here belongs to a recipe as much
@@ -18,11 +17,10 @@ import msgspec
 import numpy as np
 
 from carryscope.core.errors import CallError
-from carryscope.core.evidence import Share
 from carryscope.core.words import listed
 from carryscope.dissection.loss_curve import LossCurve, task_curves, token_curves
 from carryscope.task.columns import Task
-from carryscope.task.framework import RankAgreement, task_shares
+from carryscope.task.framework import task_shares
 from carryscope.task.operation import BASE
 from carryscope.training.losses import StepRecord
 
@@ -59,8 +57,6 @@ class DigitStory(msgspec.Struct, frozen=True, kw_only=True):
 
     digit: str
     learnt_at: int | None
-    final_loss: float | None
-    """Mean of the last 100 steps, here and below."""
     discovery_from: int | None
     """First step of phase 2; null if the loss never fell."""
     clean_up_from: int | None
@@ -72,37 +68,11 @@ class PairStory(msgspec.Struct, frozen=True, kw_only=True):
 
     digit: str
     task: str
-    share: float
-    """Of uniform questions, by the framework; training may have shown them more often."""
     learnt_at: int | None
-    final_loss: float | None
-    questions: int
-    """Questions of the whole training."""
-
-    @property
-    def name(self) -> str:
-        return f"{self.digit} {self.task}"
-
-
-class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """How UC1 of a digit trails its BA. At the highest digit these are just "1" and "0".
-
-    A lag need not mean two algorithms. A model that cannot see yet whether a carry arrives does
-    well to bet on the commoner case, BA. That also puts UC1 behind.
-    """
-
-    digit: str
-    later: bool | None
-    """Whether UC1 was learnt after BA, or only BA was; null if neither was."""
-    steps: int | None
-    """From BA learnt to UC1 learnt; null unless both were."""
-    batches_above: Share
-    """Batches of phase 2 in which the loss of UC1 was above that of BA. Batches are drawn
-    independently, so the interval covers their noise. It says nothing about another training."""
 
 
 class TrainingStory(msgspec.Struct, frozen=True, kw_only=True):
-    """What the metrics of one training show, next to what the framework predicts."""
+    """What the metrics of one training show."""
 
     steps: int
     learnt_loss: float
@@ -111,14 +81,6 @@ class TrainingStory(msgspec.Struct, frozen=True, kw_only=True):
     digits: list[DigitStory]
     """In the order the model writes them, without a sign."""
     pairs: list[PairStory]
-    observed_order: list[str]
-    """The pairs that were learnt, first to last."""
-    predicted_order: list[str]
-    """All pairs by their share of uniform questions, larger first: the framework's rule. Between
-    digits the shares differ little (A3 BA 50.05 %, A4 BA 50.005 %), so there it says little."""
-    pair_agreement: RankAgreement
-    """Between these orders. Pairs never learnt are tied behind all others."""
-    lags: list[Lag]
     statements: list[str]
     """The story in a few sentences."""
 
@@ -133,33 +95,21 @@ def training_story(
     """The story of a training, from one record per step and the names of the answer tokens."""
     if not metrics:
         raise CallError("A training story needs at least one step. Got none.")
-    shares = {(f"A{k}", task): share for (k, task), share in task_shares(digits).items()}
-    tokens = token_curves(metrics, answer_names)
-    curves = {p: curve for p, curve in task_curves(metrics, answer_names).items() if p in shares}
-    stories = [_digit_story(name, tokens[name], digits) for name in answer_names[-digits - 1 :]]
-    pairs = {pair: _pair_story(*pair, curves[pair], float(shares[pair])) for pair in shares}
-    seen = [pair for pair in shares if pairs[pair].questions]
+    tokens, tasks = token_curves(metrics, answer_names), task_curves(metrics, answer_names)
+    curves = {(f"A{k}", task): tasks[f"A{k}", task] for k, task in task_shares(digits)}
     story = TrainingStory(
         steps=len(metrics),
         learnt_loss=LEARNT_LOSS,
         curves=_thinned(tokens, curves),
-        digits=stories,
-        pairs=list(pairs.values()),
-        observed_order=[pair.name for pair in sorted(pairs.values(), key=_when) if pair.learnt_at],
-        predicted_order=[pairs[p].name for p in sorted(shares, key=lambda p: -shares[p])],
-        pair_agreement=RankAgreement.measured(
-            [_when(pairs[pair]) for pair in seen], [-shares[pair] for pair in seen]
-        ),
-        lags=[_lag(story, curves) for story in stories if (story.digit, Task.UC1) in curves],
+        digits=[_digit_story(name, tokens[name], digits) for name in answer_names[-digits - 1 :]],
+        pairs=[
+            PairStory(digit=digit, task=task.name, learnt_at=curve.stays_below(LEARNT_LOSS))
+            for (digit, task), curve in curves.items()
+        ],
         statements=[],
     )
-    sentences = (_digits, _order, _early_nines, _lags, _phases)
+    sentences = (_digits, _tasks, _phases)
     return msgspec.structs.replace(story, statements=[s for of in sentences if (s := of(story))])
-
-
-def _when(story: DigitStory | PairStory) -> float:
-    """The step at which it was learnt; never is last."""
-    return float(story.learnt_at or math.inf)
 
 
 def _digit_story(name: str, curve: LossCurve, digits: int) -> DigitStory:
@@ -169,34 +119,8 @@ def _digit_story(name: str, curve: LossCurve, digits: int) -> DigitStory:
     return DigitStory(
         digit=name,
         learnt_at=curve.stays_below(LEARNT_LOSS),
-        final_loss=curve.final,
         discovery_from=curve.stays_below(DISCOVERY_BELOW * early),
         clean_up_from=curve.stays_below(CLEAN_UP_BELOW * early),
-    )
-
-
-def _pair_story(digit: str, task: Task, curve: LossCurve, share: float) -> PairStory:
-    return PairStory(
-        digit=digit,
-        task=task.name,
-        share=share,
-        learnt_at=curve.stays_below(LEARNT_LOSS),
-        final_loss=curve.final,
-        questions=int(curve.counts.sum()),
-    )
-
-
-def _lag(story: DigitStory, curves: dict[tuple[str, Task], LossCurve]) -> Lag:
-    base, carry = curves[story.digit, Task.BA], curves[story.digit, Task.UC1]
-    ba, uc1 = base.stays_below(LEARNT_LOSS), carry.stays_below(LEARNT_LOSS)
-    begin, end = story.discovery_from or math.inf, story.clean_up_from or math.inf
-    phase_2 = (base.steps >= begin) & (base.steps < end)
-    bare = (carry.losses - base.losses)[phase_2]
-    return Lag(
-        digit=story.digit,
-        later=(ba or math.inf) < (uc1 or math.inf) if ba or uc1 else None,
-        steps=None if ba is None or uc1 is None else uc1 - ba,
-        batches_above=Share.of_hits(bare[~np.isnan(bare)] > 0),
     )
 
 
@@ -217,7 +141,7 @@ def _thinned(tokens: dict[str, LossCurve], pairs: dict[tuple[str, Task], LossCur
 
 
 def _digits(story: TrainingStory) -> str:
-    learnt = sorted((d for d in story.digits if d.learnt_at), key=_when)
+    learnt = sorted((d for d in story.digits if d.learnt_at), key=lambda d: d.learnt_at or 0)
     if not learnt:
         return f"No answer digit was learnt (loss below {LEARNT_LOSS:.2f}) by step {story.steps:,}."
     said = f"{learnt[0].digit} was learnt first, at step {learnt[0].learnt_at:,}"
@@ -227,32 +151,20 @@ def _digits(story: TrainingStory) -> str:
     return f"{said}. Never learnt: {listed(never)}." if never else f"{said}."
 
 
-def _order(story: TrainingStory) -> str:
-    found = story.pair_agreement
-    if found.tau is None:
-        return ""
-    return (
-        f"Kendall's tau between the observed order and the framework's is {found.tau:.2f} for "
-        f"{found.items} (digit, task) pairs. With so few, this is weak evidence."
-    )
-
-
-def _early_nines(story: TrainingStory) -> str:
-    when = {(pair.digit, pair.task): _when(pair) for pair in story.pairs}
-    nine, carry = Task.US9.name, Task.UC1.name
+def _tasks(story: TrainingStory) -> str:
+    """Whether tasks came in the framework's order: BA, then UC1, then US9."""
+    when = {(pair.digit, pair.task): pair.learnt_at or math.inf for pair in story.pairs}
+    base, carry, nine = (task.name for task in (Task.BA, Task.UC1, Task.US9))
+    lags = [when[d, carry] - when[d, base] for d, task in when if task == carry]
+    known = [lag for lag in lags if not math.isnan(lag)]  # infinity less infinity: neither learnt
     early = [d for d, task in when if task == nine and when[d, nine] < when[d, carry]]
-    if not early:
-        return ""
-    return f"{nine} was learnt before {carry} in {listed(early)}, against the framework's order."
-
-
-def _lags(story: TrainingStory) -> str:
-    later = [lag.later for lag in story.lags if lag.later is not None]
-    if not later:
-        return ""
-    steps = [lag.steps for lag in story.lags if lag.steps is not None]
-    by = f", by {min(steps):,} to {max(steps):,} steps" if steps else ""
-    return f"UC1 was learnt after BA in {sum(later)} of {len(later)} digits{by}."
+    said = []
+    if known:
+        later = sum(lag > 0 for lag in known)
+        said.append(f"{carry} was learnt after {base} in {later} of {len(known)} digits.")
+    if early:
+        said.append(f"{nine} was learnt before {carry} in {listed(early)}.")
+    return " ".join(said)
 
 
 def _phases(story: TrainingStory) -> str:

@@ -27,12 +27,23 @@ from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import listed, spanned
 from carryscope.dissection.attention import column_at
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.hypotheses import Hypothesis, Pairs, Prediction, hypotheses_for
+from carryscope.dissection.hypotheses import (
+    BASE_ADD,
+    CARRY_IN,
+    DIGIT,
+    IN_WORDS,
+    MAKES,
+    STATE,
+    Hypothesis,
+    Pairs,
+    Prediction,
+    hypotheses_for,
+)
 from carryscope.dissection.interventions import Node, all_nodes
-from carryscope.dissection.purposes import Purpose, Scores, SubtasksFinding
+from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.dissection.samples import Samples
 from carryscope.task.algorithms import ALGORITHM_1_REACH
-from carryscope.task.operation import ADD, Array, State
+from carryscope.task.operation import Array
 
 SEARCH_PAIRS = 2000
 """Pairs of questions, each with its own share of nines: the rarest hypotheses get over 100."""
@@ -42,16 +53,6 @@ LEAST_PAIRS = 30
 
 MAJORITY = 0.5
 """A part that decides a variable decides it more often than not."""
-
-IN_WORDS: dict[str, str] = {
-    "BA": "the base sum (BA) of {}",
-    "MC1": "the carry made (MC1) in {}",
-    "MS9": f"whether {{}} {ADD.words.column[State.PROPAGATE]} (MS9)",
-    "state": "the state of {}",
-    "carry_in": "the arriving carry",
-    "digit": "the finished digit",
-}
-"""Each kind of variable in a sentence, with the column it is about."""
 
 
 def study_subtasks(engine: Engine, samples: Samples, advance: Advance = unheard) -> SubtasksFinding:
@@ -63,8 +64,7 @@ def study_subtasks(engine: Engine, samples: Samples, advance: Advance = unheard)
     return SubtasksFinding(
         pairs=SEARCH_PAIRS,
         purposes=search.purposes,
-        scores=search.scores,
-        tests=sum(len(score.follows) for score in search.scores),
+        tests=search.tests,
         missing=missing,
         statement=_statement(search.purposes, missing, engine.config.layers),
     )
@@ -99,7 +99,7 @@ class _Search:
             for k in range(self._digits + 1)
         }
         self.purposes: list[Purpose] = []
-        self.scores: list[Scores] = []
+        self.tests = 0
 
     def everywhere(self) -> None:
         """Single nodes first; then sets of heads, for the digits that still miss something."""
@@ -151,8 +151,7 @@ class _Search:
             for h, prediction in self._predictions[k].items()
             if prediction.telling.sum() >= LEAST_PAIRS
         }
-        named = {str(h): share for h, share in scores.items()}
-        self.scores.append(Scores(node=str(part), digit=f"A{k}", follows=named))
+        self.tests += len(scores)
         strong = [h for h, share in scores.items() if share.low > MAJORITY]
         passed = [purpose for h in strong if (purpose := self._purpose(part, h))]
         found = max(passed, key=lambda purpose: purpose.follows.estimate, default=None)
@@ -179,8 +178,7 @@ class _Search:
         """The purpose, if the hypothesis beats its controls."""
         follows = self._follows(part, hypothesis)
         control = self._best_control(part, hypothesis)
-        rivals, same = self._rivals(part, hypothesis)
-        nearest = min(rivals, key=lambda rival: rival.margin)
+        nearest = min(self._rivals(part, hypothesis), key=lambda rival: rival.margin)
         if nearest.margin <= 0 or (control and follows.low <= control[1].high):
             return None
         return Purpose(
@@ -192,7 +190,6 @@ class _Search:
             variable=str(hypothesis),
             kind=hypothesis.kind,
             column=hypothesis.column,
-            same_as=same,
             follows=follows,
             control_node=str(control[0]) if control else None,
             control_node_follows=control[1] if control else None,
@@ -212,8 +209,8 @@ class _Search:
         shares = [(p, self._follows(p, hypothesis)) for p in singles if part.heads and p != part]
         return max(shares, key=lambda pair: pair[1].estimate, default=None)
 
-    def _rivals(self, part: Node, hypothesis: Hypothesis) -> tuple[list[Rival], list[str]]:
-        """Every other hypothesis as a control; and those that no pair separates from this one."""
+    def _rivals(self, part: Node, hypothesis: Hypothesis) -> list[Rival]:
+        """Every other hypothesis that pairs separate from this one, as a control."""
         k = hypothesis.digit
         said, ours = self._said[part][:, k], self._predictions[k][hypothesis]
 
@@ -221,26 +218,41 @@ class _Search:
             here, there = (Share.of_hits((said == v)[apart]) for v in (ours.value, value))
             return Rival(name, here, there)
 
-        rivals, same = [against("nothing", self._pairs.own_digit(k), ours.telling)], []
+        rivals = [against("nothing", self._pairs.own_digit(k), ours.telling)]
         for other, theirs in self._predictions[k].items():
             apart = ours.sure & theirs.sure & (ours.value != theirs.value)
             if apart.sum() >= LEAST_PAIRS:
                 rivals.append(against(str(other), theirs.value, apart))
-            elif other != hypothesis and (ours.telling & theirs.telling).sum() >= LEAST_PAIRS:
-                same.append(str(other))
-        return rivals, same
+        return rivals
 
     def missing_at(self, k: int) -> list[str]:
         """What Algorithm 1 needs for a digit and no head, or set of heads, was found to carry."""
-        found = {p.variable for p in self.purposes if p.digit == f"A{k}" and p.heads}
-        if f"digit({k})" in found:
-            return []
-        missing = [f"BA({k})"] if k < self._digits and f"BA({k})" not in found else []
+        found = [p for p in self.purposes if p.digit == f"A{k}" and p.heads]
+        carried = {(p.kind, p.column) for p in found}
+        missing = []
+        if k < self._digits and not {(BASE_ADD, k), (DIGIT, k)} & carried:
+            missing.append(f"{BASE_ADD}({k})")
         for column in range(k - 1, max(-1, k - 1 - ALGORITHM_1_REACH), -1):
-            if not {f"MC1({column})", f"state({column})", f"carry_in({k})"} & found:
-                decides = column == k - ALGORITHM_1_REACH or column == 0
-                missing.append(f"{'MC1' if decides else 'state'}({column})")
+            alone = {(MAKES, column), (STATE, column)} & carried
+            if not alone and not any(self._brings_carry(p, column) for p in found):
+                lowest = column in (k - ALGORITHM_1_REACH, 0)
+                missing.append(f"{MAKES if lowest else STATE}({column})")
         return missing
+
+    def _brings_carry(self, purpose: Purpose, column: int) -> bool:
+        """Whether a part carries the arriving carry, or the digit, also where this column decides.
+
+        One that only knows a higher column is right in most pairs, but not in these: there it
+        brings either every carry or none.
+        """
+        if purpose.kind not in (CARRY_IN, DIGIT):
+            return False
+        k = int(purpose.digit[1:])
+        prediction = self._predictions[k][Hypothesis(purpose.kind, purpose.column, k)]
+        part = Node(purpose.row, purpose.layer, tuple(purpose.heads))
+        lands = self._said[part][:, k] == prediction.value
+        both = (self._pairs.decided_in(k, column, carrying=carry) for carry in (False, True))
+        return all(Share.of_hits(lands[prediction.telling & here]).low > MAJORITY for here in both)
 
     def missing(self) -> list[str]:
         """All that is missing, highest digit first."""

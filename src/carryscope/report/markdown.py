@@ -9,17 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from carryscope.report.parts import (
-    Commands,
-    Facts,
-    Folded,
-    Part,
-    Section,
-    Simple,
-    Table,
-    Text,
-    lowered,
-)
+from carryscope.report.parts import Commands, Facts, Folded, Part, Section, Simple, Text, lowered
+from carryscope.report.tables import Table
 
 SPECIAL = "\\|*_`[]"
 """Signs that would otherwise be markup."""

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -18,13 +19,17 @@ import jinja2
 from markupsafe import Markup, escape
 
 from carryscope.core.progress import Progress, silent
+from carryscope.dissection.asking import answers_without
 from carryscope.model.transformer import Transformer
 from carryscope.report.explorer.page import ExplorerParts, explorer_parts
+from carryscope.report.figures.canvas import head_colours
 from carryscope.report.findings import parts_of
-from carryscope.report.parts import Cell, Folded, More, Part, Picture, Section, Table, flat
+from carryscope.report.parts import Folded, More, Part, Picture, Section, flat
 from carryscope.report.policy import content_policy
 from carryscope.report.sections.report import report_sections
+from carryscope.report.sections.why import sums_to_try, telling
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Cell, Table
 
 REPORT_FILE = "report.html"
 
@@ -40,17 +45,21 @@ _FILES = resources.files(__package__) / "browser"
 def report_page(
     shelf: Shelf, model: Transformer | None = None, *, progress: Progress = silent
 ) -> str:
-    """The report of a run; without a model there is no explorer in it."""
-    nothing = ExplorerParts(css="", html="", script="")
-    explorer = explorer_parts(model, shelf.name, shelf.dissection) if model else nothing
+    """The report of a run; without a model there is no explorer in it, and no sum is drawn."""
+    config = shelf.config.model
+    explorer, example = ExplorerParts(css="", html="", script=""), None
+    if model is not None:
+        example = telling(answers_without(model, sums_to_try(config.digits, shelf.risk), ()))
+        explorer = explorer_parts(model, shelf.name, shelf.dissection, shelf.risk)
     return page_of(
         _read("report.html"),
-        report_sections(shelf, explorer.html),
+        report_sections(shelf, explorer.html, example),
         css=explorer.css,
         script=explorer.script,
+        digits=config.digits if model is not None else 0,
         progress=progress,
         shelf=shelf,
-        model=shelf.config.model,
+        model=config,
     )
 
 
@@ -60,12 +69,16 @@ def page_of(
     *,
     css: str = "",
     script: str = "",
+    digits: int = 0,
     progress: Progress = silent,
     **named: object,
 ) -> str:
-    """Sections as a page, by a template that extends `layout.html` and uses what is `named`."""
+    """Sections as a page, by a template that extends `layout.html` and uses what is `named`.
+
+    Sums of up to so many `digits` become links into the explorer of the page.
+    """
     figures = sum(isinstance(part, Picture) for part in flat(sections))
-    style = "".join(_read(f"{name}.css") for name in STYLES) + css
+    style = head_colours(":root") + "".join(_read(f"{name}.css") for name in STYLES) + css
     scripts = [text for text in (_read("report.js"), script) if text]
     with progress("report", figures, "figures") as advance:
 
@@ -75,7 +88,7 @@ def page_of(
             return svg
 
         rendered = (
-            _environment(drawn, live=True)
+            _environment(drawn, live=True, digits=digits)
             .from_string(template)
             .render(
                 sections=sections,
@@ -98,7 +111,8 @@ def fragment(parts: Iterable[Part]) -> str:
 
     It has its style with it and runs nothing. Figures are drawn only where they are in sight.
     """
-    style = _read("colours.css").replace(":root", ".carryscope-finding")
+    style = head_colours(":root") + _read("colours.css")
+    style = style.replace(":root", ".carryscope-finding")
     inner = "".join(_read(f"{name}.css") for name in ("parts", "figures", "fragment"))
     environment = _environment(lambda figure: figure.svg(), live=False)
     return environment.get_template("fragment.html").render(
@@ -130,10 +144,10 @@ def _read(file: str) -> str:
     return (_FILES / file).read_text(encoding="utf-8")
 
 
-def _environment(drawn: Callable[[Any], str], *, live: bool) -> jinja2.Environment:
+def _environment(drawn: Callable[[Any], str], *, live: bool, digits: int = 0) -> jinja2.Environment:
     """Templates that escape everything, and draw a figure where one stands.
 
-    `live` is whether the page has its script, which saves, copies and switches views.
+    `live` is whether the page has its script, which saves and copies.
     """
     environment = jinja2.Environment(
         autoescape=True,
@@ -144,7 +158,7 @@ def _environment(drawn: Callable[[Any], str], *, live: bool) -> jinja2.Environme
     )
     environment.filters |= {
         "svg": lambda figure: Markup(drawn(figure)),
-        "code": _with_code,
+        "code": partial(_marked, digits=digits),
         "look": _look,
         "kind": lambda part: type(part).__name__.lower(),
     }
@@ -152,9 +166,16 @@ def _environment(drawn: Callable[[Any], str], *, live: bool) -> jinja2.Environme
     return environment
 
 
-def _with_code(text: str) -> Markup:
-    """Text with what stands between backticks as code. It is escaped before that."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+def _marked(text: str, digits: int) -> Markup:
+    """Text with code between backticks, heads in their colour, and sums as links.
+
+    It is escaped before that. A sum is a link if the explorer takes numbers of its length.
+    """
+    told = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+    told = re.sub(r"\bH([0-5])\b", r'<b class="head-\1">H\1</b>', told)
+    number = rf"\d{{1,{digits}}}"
+    link = r'<a class="sum" href="#explorer?q=\g<0>">\g<0></a>'
+    return Markup(re.sub(rf"(?<![\w+]){number}\+{number}(?![\w+])", link, told) if digits else told)
 
 
 def _look(cell: str, table: Table, column: int) -> Markup:

@@ -8,36 +8,13 @@ backticks is code: in a terminal it is grey.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from functools import cached_property
+from typing import Any, NamedTuple
 
-T = TypeVar("T")
-
-
-class Cell(str):
-    """The text of a cell, and how it looks."""
-
-    tone: str
-    """`wrong`, or `faint` for what most readers pass over."""
-    shade: float | None
-    """How dark it is, from 0 to 1."""
-    tip: str
-    """What it says to those who point at it."""
-
-    def __new__(
-        cls, text: str, *, tone: str = "", shade: float | None = None, tip: str = ""
-    ) -> Cell:
-        cell = super().__new__(cls, text)
-        cell.tone, cell.shade, cell.tip = tone, shade, tip
-        return cell
-
-
-Wrong, Faint = partial(Cell, tone="wrong"), partial(Cell, tone="faint")
+from carryscope.report.tables import Table
 
 
 @dataclass(frozen=True)
@@ -110,74 +87,6 @@ class Absent:
         return f"{self.what[:1].upper()}{self.what[1:]}: {self.state}."
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table. Cells are text; columns that hold numbers are set flush right."""
-
-    name: str
-    """What its file is called when saved."""
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str = ""
-    numeric: frozenset[int] = frozenset()
-    paper: frozenset[int] = frozenset()
-    """Columns that hold the paper's own values."""
-    prose: frozenset[int] = frozenset()
-    """Columns that hold sentences, and keep some width on a narrow screen."""
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        title: str,
-        items: Iterable[T],
-        columns: Mapping[str, Callable[[T], str]],
-        caption: str = "",
-        *,
-        text: Iterable[str] = (),
-        prose: Iterable[str] = (),
-    ) -> Table:
-        """A row for each item. Columns hold numbers, but the first one and those in `text`."""
-        head, words = list(columns), {*text, *prose}
-        return cls(
-            name,
-            title,
-            head,
-            [[cell(item) for cell in columns.values()] for item in items],
-            caption,
-            frozenset(i for i, column in enumerate(head) if i and column not in words),
-            frozenset(i for i, column in enumerate(head) if column.startswith("paper")),
-            frozenset(head.index(column) for column in prose),
-        )
-
-    @classmethod
-    def crossed(
-        cls,
-        name: str,
-        title: str,
-        items: Iterable[T],
-        corner: str,
-        *,
-        row: Callable[[T], str],
-        column: Callable[[T], str],
-        cell: Callable[[T], str],
-        caption: str = "",
-    ) -> Table:
-        """A cell for each item, at the row and the column that it names."""
-        cells = {(row(item), column(item)): cell(item) for item in items}
-        rows = dict.fromkeys(place[0] for place in cells)
-        columns = dict.fromkeys(place[1] for place in cells)
-        filled = [[name, *(cells.get((name, one), "") for one in columns)] for name in rows]
-        numeric = frozenset(range(1, 1 + len(columns)))
-        return cls(name, title, [corner, *columns], filled, caption, numeric)
-
-    @property
-    def csv(self) -> str:
-        """The table for a spreadsheet."""
-        return as_csv([dict(zip(self.head, row, strict=True)) for row in self.rows])
-
-
 @dataclass(frozen=True, eq=False)
 class Picture:
     """A figure that is no table; drawn when it is shown."""
@@ -226,6 +135,19 @@ class Section:
     title: str
     short: str
     parts: Sequence[Part] = ()
+    folded: bool = False
+    """Whether a page folds it: its title then is its claim."""
+
+
+def evidence(
+    name: str, short: str, statement: str, parts: Iterable[Part], claim: str = ""
+) -> Section:
+    """A folded section whose title is its claim: by default the first words of its statement."""
+    if not claim:
+        found = re.match(r"(.*?)[.:](?: |$)(.*)", statement, flags=re.DOTALL)
+        claim, statement = found.groups() if found else (statement, "")
+    lead = [Text(f"{statement[:1].upper()}{statement[1:]}", lead=True)] if statement else []
+    return Section(name, claim, short, [*lead, *parts], folded=True)
 
 
 Fold = More | Folded | Section
@@ -267,24 +189,3 @@ def flat(parts: Iterable[Part]) -> Iterator[Part]:
         yield part
         if isinstance(part, Fold):
             yield from flat(part.parts)
-
-
-_FORMULA = re.compile(r"[=+\-@].*[(|!]")
-
-
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Records as CSV; what a record does not have stays empty."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows([{name: _cell(value) for name, value in row.items()} for row in rows])
-    return text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """A quote before text that a spreadsheet would run as a formula.
-
-    Our own row names, such as "= → A5", are none.
-    """
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

@@ -17,7 +17,8 @@ from rich.table import Table as Grid
 from rich.text import Text as Line
 
 from carryscope.core.words import visible
-from carryscope.report.parts import Commands, Facts, Part, Section, Table, Text, lowered
+from carryscope.report.parts import Commands, Facts, Part, Section, Text, lowered
+from carryscope.report.tables import Table
 
 STYLES = {"wrong": "bold dark_orange3", "faint": "bright_black"}
 """Orange is for what is wrong, and for nothing else."""

@@ -5,10 +5,13 @@ In: counts and findings. Out: a few words, meaning first and the code for it beh
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
+from carryscope.core.errors import CallError
 from carryscope.core.words import counted
 from carryscope.task.operation import ADD, State
+from carryscope.task.questions import parse_question
 
 if TYPE_CHECKING:
     from carryscope.dissection.attention import AttentionFinding
@@ -35,6 +38,13 @@ CARRIED = {
     "digit": "the finished digit",
 }
 """What a part of a model can carry, in words."""
+
+
+def is_sum(text: str | None, digits: int) -> bool:
+    """Whether a model of so many digits can be asked this; a finding may hold any text."""
+    with contextlib.suppress(CallError):
+        return bool(parse_question(text or "", digits))
+    return False
 
 
 def nines(count: int) -> str:

@@ -13,17 +13,8 @@ from carryscope.core.storage import write_bytes
 from carryscope.core.words import between, brief, percent, with_interval
 from carryscope.report.markdown import as_text, markdown
 from carryscope.report.page import page_of
-from carryscope.report.parts import (
-    Facts,
-    KeyNumber,
-    Note,
-    Numbers,
-    Part,
-    Picture,
-    Section,
-    Table,
-    Text,
-)
+from carryscope.report.parts import Facts, KeyNumber, Note, Numbers, Part, Picture, Section, Text
+from carryscope.report.tables import Table
 from carryscope.sweeps import figures
 from carryscope.sweeps.finding import Spread, Sweep
 from carryscope.sweeps.seeds import LOSSES

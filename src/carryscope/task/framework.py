@@ -15,13 +15,8 @@ of class US9 at column k are those of all US9 depths at digit k+1.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from carryscope.task.columns import Task
 from carryscope.task.operation import ADD, PAIRS, State
@@ -83,33 +78,6 @@ def task_shares(digits: int) -> dict[tuple[int, Task], Fraction]:
             parts = {Task.BA: found.share, Task.UC1: carry - passed_on, Task.US9: passed_on}
             shares |= {(k, task): share for task, share in parts.items() if share}
     return shares
-
-
-class RankAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """Kendall's tau-b between two orders, say the predicted one and the one observed.
-
-    1 is the same order, 0 unrelated, -1 reversed. Over a handful of items it is weak
-    evidence: six items in random order reach 0.6, up or down, about once in seven times.
-    """
-
-    tau: float | None
-    """Null if one of the orders has nothing but ties."""
-    items: int
-
-    @classmethod
-    def measured(cls, first: Sequence[Any], second: Sequence[Any]) -> RankAgreement:
-        """The agreement of two rankings of the same items; equal values are ties."""
-        signs = [
-            (_sign(first[i], first[j]), _sign(second[i], second[j]))
-            for i, j in combinations(range(len(first)), 2)
-        ]
-        untied = sum(a != 0 for a, _ in signs) * sum(b != 0 for _, b in signs)
-        tau = sum(a * b for a, b in signs) / math.sqrt(untied) if untied else None
-        return cls(tau=tau, items=len(first))
-
-
-def _sign(a: Any, b: Any) -> int:
-    return int(a > b) - int(a < b)
 
 
 def _carry(digit: int, depth: int) -> DigitTask:

@@ -4,6 +4,7 @@ In: a numpy generator and what to draw. Out: `Questions`, or pairs of them.
 
     uniform            every question equally likely
     enriched           the paper's training data: some batches with extra columns that propagate
+    near_nines         some columns one off from propagating
     with_states        uniform among questions whose columns have given states
     with_patterns      the same for patterns such as KPPG*
     carry_pairs        pairs that differ in the carry into one digit
@@ -67,6 +68,24 @@ def with_nines(
     return Questions(
         np.where(cells & heads, operation.passing_first[second], first),
         np.where(cells & ~heads, operation.passing_second[first], second),
+        operation,
+    )
+
+
+def near_nines(
+    generator: np.random.Generator, questions: Questions, cells: Bool[Array, "batch column"]
+) -> Questions:
+    """The questions with the marked cells one off from propagating, by a uniform digit pair.
+
+    For addition these pairs sum to 8 or 10, nine pairs each.
+    """
+    operation = questions.operation
+    off = np.abs(operation.raw.astype(np.int64) - operation.propagates)
+    pairs = np.argwhere(off == 1).astype(np.int8)
+    drawn = pairs[generator.integers(0, len(pairs), cells.shape)]
+    return Questions(
+        np.where(cells, drawn[..., 0], questions.first),
+        np.where(cells, drawn[..., 1], questions.second),
         operation,
     )
 

@@ -48,6 +48,8 @@ Schedule = Literal["constant", "linear", "cosine"]
 Optimizer = Literal["adamw", "adam"]
 Stream = Literal["ours", "authors"]
 
+_SHARES = "enriched_batches enriched_cells nines near_nines nines_start paper_tail".split()
+
 _NOT_NEGATIVE = (
     "seed warmup final_batch head_delay clip weight_decay init_std embedding_std attention_std"
 ).split()
@@ -130,6 +132,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Our own rule instead, if above 0: each question draws its share of columns that sum to
     9, uniformly between 0 and this."""
 
+    near_nines: float = 0.0
+    """With our own rule, each question also draws a share of columns that sum to 8 or 10,
+    uniformly between 0 and this, before the nines: what nearly passes a carry on but does not."""
+
     nines_start: float = 0.0
     """With our own rule, the first part of the steps, in which shares are drawn between 0.3
     and 1: carries matter from the start."""
@@ -155,10 +161,11 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             self._require(getattr(self, name) >= 1, name, "at least 1")
         for name in ("learning_rate", "embedding_rate"):
             self._require(getattr(self, name) > 0, name, "above 0")
-        for name in ("enriched_batches", "enriched_cells", "nines", "nines_start", "paper_tail"):
+        for name in _SHARES:
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
         for name in _NOT_NEGATIVE:
             self._require(getattr(self, name) >= 0, name, "at least 0")
+        self._require(bool(self.nines) or not self.near_nines, "near_nines", "0 without nines")
         self._require(self.seed <= LARGEST_SEED, "seed", f"at most {LARGEST_SEED}")
         if self.stream == "authors":
             self._require(self.nines == 0, "nines", "0 with the authors' stream")

@@ -16,7 +16,7 @@ import torch
 from carryscope.task.curated import without_curated
 from carryscope.task.operation import BASE
 from carryscope.task.questions import Questions
-from carryscope.task.sampling import enriched, uniform, with_nines, with_patterns
+from carryscope.task.sampling import enriched, near_nines, uniform, with_nines, with_patterns
 from carryscope.training.config import LARGEST_SEED, TrainingConfig
 
 START_NINES = (0.3, 1.0)
@@ -37,6 +37,9 @@ def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
     count, done = recipe.batch_at(step), step / recipe.steps
     if recipe.nines and done < 1 - recipe.paper_tail:
         questions = uniform(generator, count, digits)
+        if recipe.near_nines:
+            shares = generator.uniform(0.0, recipe.near_nines, (count, 1))
+            questions = near_nines(generator, questions, generator.random((count, digits)) < shares)
         between = START_NINES if done < recipe.nines_start else (0.0, recipe.nines)
         shares = generator.uniform(*between, (count, 1))
         cells = generator.random((count, digits)) < shares

@@ -48,6 +48,26 @@ FAST = TrainingConfig(
     nines_start=0.16,
 )
 
+EXACT = TrainingConfig(
+    seed=0,
+    steps=8000,
+    batch=128,
+    final_batch=512,
+    learning_rate=2e-3,
+    weight_decay=0.01,
+    warmup=100,
+    schedule="linear",
+    clip=1.0,
+    init_std=0.05,
+    embedding_std=0.2,
+    attention_std=0.01,
+    head_delay=150,
+    nines=1.0,
+    near_nines=0.7,
+    paper_tail=0.0,
+)
+"""For one head per column, which can see every column that decides a carry."""
+
 PRESETS: Mapping[str, Preset] = {
     "fast-5": Preset(
         "Our recipe, the default: the paper's 5-digit model, trained in a minute or two.",
@@ -55,17 +75,23 @@ PRESETS: Mapping[str, Preset] = {
         ModelConfig(),
         FAST,
     ),
+    "exact-3": Preset(
+        "Three digits and three heads, meant to answer every question right.",
+        0.5,
+        ModelConfig(digits=3, heads=3, d_model=96, d_mlp=192),
+        replace(EXACT, steps=3000),
+    ),
+    "exact-5": Preset(
+        "Five digits and five heads, one per column, meant to answer every question right.",
+        3,
+        ModelConfig(heads=5, d_model=160, d_mlp=320),
+        EXACT,
+    ),
     "paper-5": Preset(
         "The paper's main model, and its authors' own draw: 5 digits, 3 heads, 5,000 steps.",
         3,
         ModelConfig(),
         PAPER,
-    ),
-    "paper-5-long": Preset(
-        "The same for 1.8 million questions, the other figure the paper gives: 28,125 steps.",
-        15,
-        ModelConfig(),
-        replace(PAPER, steps=28_125),
     ),
     "paper-5-heads-2": Preset(
         "The paper's recipe with 2 heads; it says that they pack several tasks into one.",

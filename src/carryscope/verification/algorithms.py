@@ -49,9 +49,11 @@ class Algorithm:
     variables: Callable[[Columns], Mapping[str, Array]]
     """Named variables, each of shape (batch, digit). Their values at digit k together are the
     *key* of A_k: they decide it."""
+    by_head: Callable[[Columns], Mapping[str, Array]] | None = None
+    """What single heads carry, if these are other variables."""
     offsets: Mapping[str, int | None] = field(default_factory=dict)
-    """How many columns below its digit each variable is read. None: the variable is read in the
-    row itself. A variable that is missing here belongs to no single column."""
+    """How many columns below its digit a head reads each variable. None: the variable is read in
+    the row itself. A variable that is missing here belongs to no single column."""
     reads: Bool[Array, "digit column"] | None = None
     """The columns that each answer digit reads. Null: unknown."""
     control: bool = False
@@ -82,18 +84,20 @@ def shipped(digits: int, found: FirstDigitsFinding | None = None) -> list[Algori
 
 
 def exact(digits: int) -> Algorithm:
-    """Correct addition."""
+    """Correct addition; head by head, each brings the state of one column."""
+    by_head = look_ahead(digits, digits)
 
     def variables(columns: Columns) -> dict[str, Array]:
         return {BASE_NAME: _base(columns), ADD.words.carry: columns.carry_in}
 
-    return Algorithm(
+    return replace(
+        by_head,
         name=EXACT,
-        about=f"Every {ADD.words.carry} arrives, however far it travels.",
+        about=f"Every {ADD.words.carry} arrives, however far it travels. Each head brings the "
+        "state of one column.",
         answer=lambda columns: columns.answer(columns.carry_in),
         variables=variables,
-        offsets={BASE_NAME: 0},
-        reads=_within([digits] * (digits + 1), digits),
+        by_head=by_head.variables,
     )
 
 

@@ -21,12 +21,13 @@ least 1 in 20 is."""
 
 def risk_verdict(finding: RiskFinding) -> str:
     """What a person who must decide whether to use the model should know."""
-    parts = [_headline(finding), _likeliest(finding), _unsafe(finding), _safe(finding)]
+    parts = [how_often(finding), on_what(finding), _unsafe(finding), _safe(finding)]
     parts += [_order(finding), _unpredicted(finding)]
     return " ".join(part for part in parts if part)
 
 
-def _headline(finding: RiskFinding) -> str:
+def how_often(finding: RiskFinding) -> str:
+    """The share of wrong answers over all questions."""
     rate, total, tested = finding.teacher_forced, int(finding.questions), f"{finding.evaluated:,}"
     if finding.exhaustive:
         wrong = round(rate.estimate * total)
@@ -47,7 +48,8 @@ def _headline(finding: RiskFinding) -> str:
     )
 
 
-def _likeliest(finding: RiskFinding) -> str:
+def on_what(finding: RiskFinding) -> str:
+    """The kind of question that it fails on most often."""
     if not finding.failures:
         return ""
     failure, words = finding.failures[0], ADD.words

@@ -92,7 +92,7 @@ class Scrubber:
         """One algorithm, in all three ways."""
         assert algorithm.reads is not None
         reads, digits = algorithm.reads, range(self._samples.digits + 1)
-        variables = dict(algorithm.variables(self._columns))
+        variables = dict((algorithm.by_head or algorithm.variables)(self._columns))
         heads = self._rows.heads.shape[2]
         keys = [[algorithm.keys(self._columns, k)] * heads for k in digits]
         by_head = None

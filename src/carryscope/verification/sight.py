@@ -110,10 +110,13 @@ def _cells(
 
 
 def _statement(found: SightFinding) -> str:
-    said = [f"No head reads the deciding column for {with_interval(found.blind)} of digits."]
+    said = ["A head reads the deciding column of every digit tested."]
     if found.wrong_if_blind is not None:
-        said.append(f"Of these, {with_interval(found.wrong_if_blind)} are wrong.")
-    if found.wrong_if_read is not None:
+        said = [
+            f"No head reads the deciding column of {with_interval(found.blind)} of digits. "
+            f"Of these, {with_interval(found.wrong_if_blind)} are wrong."
+        ]
+    if found.wrong_if_blind is not None and found.wrong_if_read is not None:
         said.append(f"Of the others, {with_interval(found.wrong_if_read)} are wrong.")
     if found.blind_if_wrong is not None:
         said.append(f"Of all wrong digits, {with_interval(found.blind_if_wrong)} are blind.")

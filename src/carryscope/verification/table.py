@@ -72,7 +72,7 @@ def _entry(
     token, then = int(order[0]), [int(t) for t in order[1:2] if mass[t] > 0]
     purity = sample.share(said == token, here)
     assert purity is not None
-    state, carry = keys.parts.get("state"), keys.parts.get("carry")
+    state, carry = keys.parts.get("state 1 below"), keys.parts.get("carry")
     return TableEntry(
         base_add=int(keys.parts["BA"][first]) if "BA" in keys.parts else None,
         state=State(int(state[first])).letter if state is not None else None,

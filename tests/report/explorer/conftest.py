@@ -19,7 +19,7 @@ def shipped_page(tmp_path_factory) -> Path:
     """The explorer of the model that comes with the package."""
     run = carryscope.load()
     path = tmp_path_factory.mktemp("shipped") / "explorer.html"
-    explorer_page(run.model(), "fast-5", run.dissection()).save(path)
+    explorer_page(run.model(), "fast-5", run.dissection(), run.risk()).save(path)
     return path
 
 

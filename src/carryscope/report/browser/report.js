@@ -1,4 +1,4 @@
-// The report: tips on marks, saving, copying, and where one is.
+// The report: tips on marks, saving, copying, where one is, and what a link opens.
 (() => {
   "use strict";
   const tip = document.getElementById("tip");
@@ -86,9 +86,19 @@
   const observer = new IntersectionObserver(mark, { rootMargin: "-15% 0px -70% 0px" });
   for (const id of links.keys()) observer.observe(document.getElementById(id));
 
-  // A link into the explorer holds its state, and names no place of the page.
-  const named = location.hash && document.getElementById(location.hash.slice(1));
-  if (location.hash && !named) document.getElementById("try")?.scrollIntoView();
+  /* A link to folded evidence opens it; a sum is a link into the explorer, which shows it. */
+
+  function follow() {
+    const place = document.getElementById(location.hash.slice(1));
+    const folded = place?.querySelector(":scope > details");
+    if (folded) folded.open = true;
+    if (location.hash.length > 1 && !place) document.getElementById("try")?.scrollIntoView();
+  }
+  addEventListener("hashchange", follow);
+  document.addEventListener("click", (event) => {
+    if (event.target.closest?.("a.sum, nav a")) setTimeout(follow);
+  });
+  follow();
 
   /* On paper nothing can be unfolded */
 

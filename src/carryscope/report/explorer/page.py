@@ -23,10 +23,12 @@ from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
 from carryscope.report.explorer.examples import examples
 from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import pack
+from carryscope.report.figures.canvas import head_colours
 from carryscope.report.policy import content_policy
 from carryscope.report.words import row_names
 from carryscope.task.operation import ADD, BASE, Operation
 from carryscope.task.tokens import POSITIVE
+from carryscope.verification.risk import RiskFinding
 
 SCRIPTS = (
     "task numbers weights parts transformer state dom sum attention inspector removed steps tour "
@@ -55,20 +57,27 @@ class ExplorerParts:
     """One function that calls itself: for a script element after the html."""
 
 
-def explorer_parts(model: Transformer, name: str, dissection: Dissection | None) -> ExplorerParts:
-    """The explorer of a model; `name` is text, and what the dissection says is too."""
+def explorer_parts(
+    model: Transformer,
+    name: str,
+    dissection: Dissection | None = None,
+    risk: RiskFinding | None = None,
+) -> ExplorerParts:
+    """The explorer of a model; `name` is text, and so is what the findings say."""
     packed = pack(model, dissection.seed if dissection else 0)
     data = {
         "layout": _layout(model.config),
         "examples": examples(model.config.digits),
         "sayings": sayings(dissection),
+        "failures": [one.simplest for one in risk.strata if one.simplest] if risk else None,
         "places": packed.places,
     }
     html = _template("explorer.html").render(
         name=name, config=model.config, data=_inert_json(data), weights=packed.text
     )
     script = f'(() => {{\n"use strict";\n{_joined(SCRIPTS, "js")}\n}})();\n'
-    return ExplorerParts(css=_joined(STYLES, "css"), html=html, script=script)
+    css = head_colours(".carryscope-explorer") + _joined(STYLES, "css")
+    return ExplorerParts(css=css, html=html, script=script)
 
 
 @dataclass(frozen=True)
@@ -91,10 +100,13 @@ class ExplorerPage:
 
 
 def explorer_page(
-    model: Transformer, name: str, dissection: Dissection | None = None
+    model: Transformer,
+    name: str,
+    dissection: Dissection | None = None,
+    risk: RiskFinding | None = None,
 ) -> ExplorerPage:
     """The page in which a model can be asked and taken apart."""
-    parts = explorer_parts(model, name, dissection)
+    parts = explorer_parts(model, name, dissection, risk)
     frame = _read("page.css") + parts.css
     page = _template("page.html").render(
         name=name,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from carryscope.report.parts import Picture, Table
+from carryscope.report.parts import Picture
+from carryscope.report.tables import Table
 
 
 def picture(name: str, source: Any, paper: str = "", *, instead: Table | None = None) -> Picture:

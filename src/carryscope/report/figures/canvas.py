@@ -20,8 +20,8 @@ WRONG_SHADES = ("#ffffff", "#fdbe85", "#f0803c", "#c2500f", "#8a3304")
 DARK = 0.6
 """From this shade on, text on a box is white."""
 
-HEADS = ("#8ecbf0", "#7fd0b6", "#dda5cb", "#efe27f", "#a9b8e8", "#c4c4c4")
-"""One light colour for each head, which the colour-blind tell apart; its number stands on it."""
+HEADS = ("#5fb3ea", "#4cbf9b", "#d184bb", "#d6c84a", "#8b9be6", "#a8a8a8")
+"""One colour for each head, which the colour-blind tell apart; none of them is orange."""
 
 CHARACTER = 6.2
 """Width of a character of the usual size, in pixels."""
@@ -36,6 +36,12 @@ def shaded(share: float, shades: Sequence[str] = SHADES) -> str:
     ends = [[int(shade[i : i + 2], 16) for i in (1, 3, 5)] for shade in shades[low : low + 2]]
     mixed = (round(a + (b - a) * (place - low)) for a, b in zip(*ends, strict=True))
     return "#" + "".join(f"{value:02x}" for value in mixed)
+
+
+def head_colours(root: str) -> str:
+    """The colours of the heads as variables of a style sheet: --head-0, --head-1 ..."""
+    values = "".join(f" --head-{i}: {colour};" for i, colour in enumerate(HEADS))
+    return f"{root} {{{values} }}\n"
 
 
 class Canvas:
@@ -82,7 +88,13 @@ class Canvas:
         look = f'fill="{ink}" font-size="{size:g}" font-weight="{weight}" text-anchor="{anchor}"'
         long = 0.0 if turned else len(text) * CHARACTER * size / 10
         reach = {"start": long, "middle": long / 2}.get(anchor, 0.0)
-        self._put(f'<text {place} {look} dy="0.35em">{escape(text)}', "</text>", "", x + reach, y)
+        self._put(
+            f'<text {place} {look} dy="0.35em">{escape(text)}',
+            "</text>",
+            "",
+            x + reach,
+            y + size / 2,
+        )
 
     def line(
         self, path: str, *, stroke: str = BLACK, width: float = 1.0, dash: str = "", end: str = ""

@@ -14,7 +14,6 @@ from carryscope.dissection.findings import Dissection
 from carryscope.report.figures.circuit import circuit
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import edges, staircase, table_figure
-from carryscope.report.parts import Table
 from carryscope.report.sections import (
     carrying,
     certificate,
@@ -23,6 +22,7 @@ from carryscope.report.sections import (
     verification,
 )
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Table
 
 
 class Drawing(NamedTuple):
@@ -56,8 +56,7 @@ FIGURES = {
     "agreement": _table("faithfulness", verification.agreement_table),
     "certificate": _table("certificate", certificate.tokens_table),
     "staircase": Drawing("dissection", staircase, "attention"),
-    "edges": Drawing("dissection", edges, "rows"),
-    "rows": _table("dissection", dissection.row_table, "rows"),
+    "edges": Drawing("dissection", edges, "edges"),
     "heads": _table("dissection", dissection.head_table, "heads"),
     "nodes": _table("dissection", dissection.node_table, "nodes"),
     "keys": _table("dissection", carrying.key_table, "mlp"),

@@ -20,7 +20,7 @@ import vl_convert
 from carryscope.core.errors import CallError
 from carryscope.core.storage import write_bytes
 from carryscope.report.figures.canvas import Canvas
-from carryscope.report.parts import as_csv
+from carryscope.report.tables import as_csv
 
 if TYPE_CHECKING:
     from carryscope.report.figures.chart import AnyChart, Plotted

@@ -26,7 +26,7 @@ from carryscope.report.figures.canvas import (
     shaded,
 )
 from carryscope.report.figures.figure import Figure
-from carryscope.report.parts import Cell, Table
+from carryscope.report.tables import Cell, Table
 from carryscope.report.words import head_name, head_titles, row_names
 from carryscope.task.operation import Array
 from carryscope.task.tokens import Format
@@ -233,16 +233,14 @@ def _most_attended(pattern: Float[Array, "layer head row position"], layout: For
 
 def edges(dissection: Dissection) -> Figure:
     """Which tokens each answer digit needs to see: answers that change when an edge is cut."""
-    finding, model = dissection.rows, dissection.model
+    finding, model = dissection.edges, dissection.model
     assert finding is not None
-    subjects = {"this model": finding}
-    if finding.untrained:
-        subjects["untrained, of the same shape"] = finding.untrained
+    subjects = {"this model": finding.edges, "untrained, of the same shape": finding.untrained}
     tables = [
         Table.crossed(
             "",
             f"{f'block {layer}, ' if model.layers > 1 else ''}{name}",
-            [edge for edge in rows.edges if edge.layer == layer],
+            [edge for edge in found if edge.layer == layer],
             "row",
             row=lambda edge: edge.answer,
             column=lambda edge: edge.token,
@@ -253,13 +251,13 @@ def edges(dissection: Dissection) -> Figure:
                 "answers change",
             ),
         )
-        for layer, (name, rows) in product(range(model.layers), subjects.items())
+        for layer, (name, found) in product(range(model.layers), subjects.items())
     ]
     return Figure(
         _panels(tables, "answers that change"),
         "Attention edges that matter",
         "Heat maps, a row for each answer digit and a column for each token: the darker, the "
         f"more answers change when the digit's row no longer sees the token. {finding.statement}",
-        f"Share of {finding.edge_questions} answers that change when an answer row no longer "
+        f"Share of {finding.questions} answers that change when an answer row no longer "
         "sees a token.",
     )

@@ -37,7 +37,7 @@ def algorithm_sentences(found: Dissection | None, risk: RiskFinding | None = Non
         told += [_carries(found.subtasks, layers)] if found.subtasks else []
         told += [_combines(found)] if found.mlp or not found.model.d_mlp else []
         told += [_follows(found.first_digits)] if found.first_digits else []
-    return told + ([_fails(risk)] if risk else [])
+    return told + ([where_it_fails(risk)] if risk else [])
 
 
 def _reads(finding: AttentionFinding, layers: int) -> str:
@@ -94,8 +94,8 @@ def _combines(found: Dissection) -> str:
             f"{percent(follows.estimate)} of swaps."
         )
     return (
-        "The MLP makes the digit as if by a table. Its keys are the base sum, the state one below "
-        f"and the {TASK.carry} two below. Given the attention output of a question with the same "
+        "The MLP makes the digit as if by a table. Its key is the base sum and the states of the "
+        "columns below that are read. Given the attention output of a question with the same "
         f"key, the digit stays in {percent(kept.estimate)} of swaps. With another key, it becomes "
         f"that key's digit in {percent(follows.estimate)}{_weakest(tests)}."
     )
@@ -127,7 +127,8 @@ def _follows(finding: FirstDigitsFinding) -> str:
     return f"A {TASK.carry} is reliably followed {listed(told)}.{''.join(token)}"
 
 
-def _fails(finding: RiskFinding) -> str:
+def where_it_fails(finding: RiskFinding) -> str:
+    """The look-ahead from which on digits are wrong."""
     unsafe = [case for case in finding.cases if case.wrong.low >= UNSAFE]
     if not unsafe:
         worst = max(finding.cases, key=lambda case: case.wrong.high)

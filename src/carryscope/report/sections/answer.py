@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from carryscope.core.words import brief
-from carryscope.report.parts import Part, Table, Text, Wrong
+from carryscope.report.parts import Part, Text
+from carryscope.report.tables import Table, Wrong
 from carryscope.report.words import PASSES, TASK, carry, head_name, nines
 
 if TYPE_CHECKING:

@@ -9,32 +9,14 @@ from carryscope.core.words import percent, with_interval
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.first_digits import CarryEffect
 from carryscope.report.paper import paper_text, with_paper
-from carryscope.report.parts import Cell, Folded, Part, Table
+from carryscope.report.parts import Part
+from carryscope.report.tables import Cell, Table
 from carryscope.report.words import PASSES, nines
 
 
 def keys_parts(found: Dissection) -> list[Part]:
-    """The 60 keys, and what neurons follow."""
-    assert found.mlp is not None
-    follows = list(dict.fromkeys(p for test in found.mlp.digits for p in test.neurons.part))
-    alone = {
-        f"{part} alone": lambda test, part=part: f"{test.neurons.part.get(part, 0):,}"
-        for part in follows
-    }
-    neurons = Table.of(
-        "neurons",
-        "",
-        found.mlp.digits,
-        {
-            "digit": lambda test: test.digit,
-            **alone,
-            "the whole key": lambda test: f"{test.neurons.combined:,}",
-            "neither": lambda test: f"{test.neurons.other:,}",
-            "silent": lambda test: f"{test.neurons.silent:,}",
-        },
-        "A neuron follows what explains more than half of its variance.",
-    )
-    return [key_table(found), Folded("What single neurons follow", [neurons])]
+    """The keys of the MLP."""
+    return [key_table(found)]
 
 
 def key_table(found: Dissection) -> Table:
@@ -47,21 +29,23 @@ def key_table(found: Dissection) -> Table:
         found.mlp.digits,
         {
             "digit": lambda test: test.digit,
+            "columns below in its key": lambda test: f"{test.reach}",
             "keys": lambda test: f"{test.keys}",
+            "exact addition needs": lambda test: f"{test.needed:,}",
             "same key: stays": lambda test: with_interval(test.kept),
             "other key: follows": lambda test: with_interval(test.follows),
-            "alike pairs told apart before / after the MLP": lambda test: (
-                f"{test.apart_in} / {test.apart_out} of {test.alike}"
+            "decided below the key: follows": lambda test: (
+                with_interval(test.beyond) if test.beyond.of else ""
             ),
-            "right without the MLP": lambda test: (
-                with_interval(test.without_mlp["mean"]) if "mean" in test.without_mlp else ""
+            "alike pairs separable before / after the MLP": lambda test: (
+                f"{test.apart_in} / {test.apart_out} of {test.alike}"
             ),
         },
         with_paper(
-            "A key is the base sum of a column, the state of the column below and the carry of "
-            "the one below that. The whole attention output at the digit's row is exchanged "
-            f"between {found.mlp.questions:,} questions. Alike pairs are keys with the same "
-            "answer: an adder that keeps only the answer would not tell them apart.",
+            "A key is the base sum of the digit's column and the states of the columns below that "
+            "its row reads; of the lowest only whether it makes a carry. The attention output at "
+            f"the digit's row is exchanged between {found.mlp.questions:,} questions. Alike pairs "
+            "are keys with the same answer: an adder that keeps only that need not separate them.",
             f"{paper} keys, untested" if paper else "",
         ),
     )
@@ -79,10 +63,6 @@ def carries_parts(found: Dissection) -> list[Part]:
             "columns it looks down": lambda rule: f"{rule.reach}",
             "reads the token before": lambda rule: "yes" if rule.reads_token else "no",
             "as the rule says, within reach": lambda rule: with_interval(rule.within),
-            f"right where its own column {PASSES}": lambda rule: (
-                with_interval(rule.own_nine) if rule.own_nine.of else ""
-            ),
-            "right beyond reach": lambda rule: with_interval(rule.beyond) if rule.beyond.of else "",
         },
         "Teacher-forced, on fresh questions rich in nines, with 95 % intervals.",
         text=["reads the token before"],

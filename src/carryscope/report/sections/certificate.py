@@ -13,18 +13,17 @@ from carryscope.certificate.finding import Certificate, DigitProof, Family
 from carryscope.core.words import counted_share, spent, with_interval
 from carryscope.report.parts import (
     Absent,
-    Cell,
     Commands,
     Facts,
-    Faint,
     Folded,
     More,
     Part,
     Section,
-    Table,
     Text,
+    evidence,
 )
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import LETTERS
 from carryscope.verification.risk import RiskFinding
 
@@ -60,8 +59,8 @@ def certificate_section(shelf: Shelf) -> Section | None:
     """What is proved, and what is not."""
     if shelf.certificate is None:
         return None
-    parts = certificate_parts(shelf.certificate, shelf.risk, shelf.where)
-    return Section("certificate", "What is proved, and what is not", "Certificate", parts)
+    _, *parts = certificate_parts(shelf.certificate, shelf.risk, shelf.where)
+    return evidence("certificate", "Certificate", shelf.certificate.statement, parts)
 
 
 def certificate_parts(

@@ -1,4 +1,4 @@
-"""Inside the model: where heads look, which rows and edges count, what breaks without a part.
+"""Inside the model: where heads look, which edges count, what breaks without a part.
 
 In: a dissection. Out: tables, and a section for each experiment that was made.
 """
@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import groupby
 
 from carryscope.core.words import brief, loss, percent, with_interval
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.heads import HeadEffect
 from carryscope.dissection.nodes import NodeEffect
-from carryscope.dissection.rows import RowEffect, RowsFinding
 from carryscope.report.figures import picture
 from carryscope.report.paper import paper_cell, paper_text, with_paper
-from carryscope.report.parts import Cell, Faint, Note, Part, Section, Table, Text
+from carryscope.report.parts import Note, Part, Section, Text, evidence
 from carryscope.report.sections.carrying import carries_parts, keys_parts
+from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import head_name, head_roles, head_titles, row_names
 from carryscope.task.operation import BASE
+
+STAIRCASE = {
+    "present": "The heads step down the columns: a double staircase",
+    "partial": "Some heads step down the columns: part of a staircase",
+    "absent": "The heads do not step down the columns: there is no staircase",
+}
+"""What is claimed of attention."""
 
 GUESSING = math.log(BASE)
 """The loss of guessing a digit: as dark as a cell gets."""
@@ -34,16 +40,17 @@ PAPER_CLASSES = {
 
 
 def dissection_sections(found: Dissection) -> list[Section]:
-    """A section for each experiment that was made; what it found comes first."""
+    """A section for each experiment that was made; its title is what it found."""
     return [
-        Section(
+        evidence(
             name.replace("_", "-"),
-            title,
             short,
-            [Text(getattr(found, name).statement, lead=True), *make(found)],
+            finding.statement,
+            make(found),
+            claim=STAIRCASE[finding.staircase] if name == "attention" else "",
         )
-        for name, (title, short, make) in SECTIONS.items()
-        if getattr(found, name) is not None
+        for name, (short, make) in SECTIONS.items()
+        if (finding := getattr(found, name)) is not None
     ]
 
 
@@ -70,48 +77,8 @@ def _attention(found: Dissection) -> list[Part]:
     return [picture("staircase", found, paper_text(name, model)), reads]
 
 
-def _rows(found: Dissection) -> list[Part]:
-    """The tests that could have failed, and the paper's row table."""
-    assert found.rows is not None
-    remark = Note(found.rows.remark, "The paper's row table could not have come out otherwise")
-    return [picture("edges", found), remark, row_table(found)]
-
-
-def _last_block(finding: RowsFinding, how: str) -> list[RowEffect]:
-    last = max(effect.layer for effect in finding.rows)
-    return [effect for effect in finding.rows if effect.layer == last and effect.how == how]
-
-
-def row_table(found: Dissection) -> Table:
-    """The paper's Tab. 4; consecutive rows with the same values become one, as there."""
-    finding = found.rows
-    assert finding is not None
-    pairs = zip(_last_block(finding, "zero"), _last_block(finding, "mean"), strict=True)
-    table = Table.of(
-        "rows",
-        "Loss without each row",
-        pairs,
-        {
-            "row": lambda pair: f"P{pair[0].row} {pair[0].token}",
-            "set to zero": lambda pair: loss(pair[0].loss),
-            "set to its mean": lambda pair: loss(pair[1].loss),
-            "": lambda pair: "important" if pair[0].important else "not important",
-            "paper": lambda pair: paper_cell(f"row.P{pair[0].row}", found.model),
-        },
-        with_paper(
-            "The residual stream after the last block, ablated at one row; "
-            f"{finding.questions:,} questions, loss without ablation {loss(finding.clean_loss)}. "
-            f"Important: it rises by more than {finding.threshold}. Paper: Tab. 4, zero ablation.",
-            paper_text("rows.used", found.model),
-        ),
-        text=[""],
-    )
-    groups = [list(group) for _, group in groupby(table.rows, key=lambda row: row[1:])]
-    merged = [
-        [group[0][0] if len(group) == 1 else f"{group[0][0]} to {group[-1][0]}", *group[0][1:]]
-        for group in groups
-    ]
-    return replace(table, rows=merged)
+def _edges(found: Dissection) -> list[Part]:
+    return [picture("edges", found)]
 
 
 def _heads(found: Dissection) -> list[Part]:
@@ -141,7 +108,7 @@ def head_table(found: Dissection) -> Table:
     table = Table.crossed(
         "heads",
         "Loss without each head, by question class",
-        [effect for effect in finding.effects if effect.how in (None, "mean")],
+        finding.effects,
         "without",
         row=name,
         column=lambda effect: effect.question_class,
@@ -214,11 +181,11 @@ def _node_cell(found: Dissection, node: NodeEffect) -> str:
 
 
 SECTIONS = {
-    "attention": ("Where the heads look", "Attention", _attention),
-    "rows": ("Which rows and tokens are used", "Rows and edges", _rows),
-    "heads": ("What each head is needed for", "Heads", _heads),
-    "nodes": ("What each node is for", "Nodes", _nodes),
-    "mlp": ("The MLP's 60 keys", "60 keys", keys_parts),
-    "first_digits": ("How the first digits find their carry", "First digits", carries_parts),
+    "attention": ("Attention", _attention),
+    "edges": ("Edges", _edges),
+    "heads": ("Heads", _heads),
+    "nodes": ("Nodes", _nodes),
+    "mlp": ("Keys", keys_parts),
+    "first_digits": ("First digits", carries_parts),
 }
-"""The experiments of a dissection: title, name in the contents, and how parts are made of it."""
+"""The experiments of a dissection: the name in the contents, and how parts are made of it."""

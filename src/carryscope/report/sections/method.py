@@ -17,19 +17,10 @@ import torch
 from carryscope.certificate.certify import UNTIL
 from carryscope.certificate.finding import Certificate
 from carryscope.dissection.findings import EXPERIMENTS, Dissection
-from carryscope.report.parts import (
-    Absent,
-    Commands,
-    Facts,
-    Folded,
-    Note,
-    Part,
-    Section,
-    Table,
-    Text,
-)
+from carryscope.report.parts import Absent, Commands, Facts, Folded, Note, Part, Section, Text
 from carryscope.report.sections.certificate import unfinished
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Table
 from carryscope.training.config import RunConfig
 from carryscope.training.presets import PRESETS
 from carryscope.version import __version__
@@ -88,7 +79,8 @@ def method_section(shelf: Shelf) -> Section:
         Folded("Every setting", _settings(shelf.config)),
         Folded("How to read the numbers", [Facts(INTERVALS)]),
     ]
-    return Section("method", "Method and provenance", "Method", parts)
+    title = "How every number was made, and how to make it again"
+    return Section("method", title, "Method", parts, folded=True)
 
 
 def missing(shelf: Shelf) -> list[Absent]:

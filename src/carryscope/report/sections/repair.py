@@ -6,7 +6,8 @@ In: a `RepairFinding`. Out: parts, claim first.
 from __future__ import annotations
 
 from carryscope.core.words import with_interval
-from carryscope.report.parts import Part, Table, Text
+from carryscope.report.parts import Part, Text
+from carryscope.report.tables import Table
 from carryscope.report.words import carry, nines
 from carryscope.verification.before_after import RepairFinding, Round
 

@@ -12,8 +12,9 @@ from carryscope.dissection.story import TrainingStory
 from carryscope.model.config import ModelConfig
 from carryscope.report.figures import picture
 from carryscope.report.paper import paper_cell, paper_text, with_paper
-from carryscope.report.parts import Cell, Folded, More, Note, Part, Section, Table, Text
+from carryscope.report.parts import Folded, More, Note, Part, Section, Text, evidence
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Cell, Table
 from carryscope.task.columns import Task
 from carryscope.task.framework import Discovery, framework
 from carryscope.task.operation import BASE
@@ -23,14 +24,15 @@ from carryscope.training.summary import LAST_STEPS, TrainingSummary
 
 def training_section(shelf: Shelf) -> Section | None:
     """The training."""
-    parts = _story_parts(shelf.story, shelf.config) if shelf.story is not None else []
-    if shelf.training is not None:
-        _, *evidence = summary_parts(shelf.training, shelf.config.model)
-        parts += evidence
-    if not parts:
+    story = _story_parts(shelf.story, shelf.config) if shelf.story is not None else []
+    summary = summary_parts(shelf.training, shelf.config.model) if shelf.training else []
+    if not story and not summary:
         return None
-    parts.append(Folded("What any adder must learn", [framework_table(shelf.config)]))
-    return Section("training", "How it learnt", "Training", parts)
+    (claim, *first), *rest = (found for found in (story, summary) if found)
+    assert isinstance(claim, Text)
+    framework = Folded("What any adder must learn", [framework_table(shelf.config)])
+    parts = [*first, *(part for found in rest for part in found), framework]
+    return evidence("training", "Training", claim.text, parts)
 
 
 def summary_parts(summary: TrainingSummary, model: ModelConfig | None = None) -> list[Part]:

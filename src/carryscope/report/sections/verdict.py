@@ -1,18 +1,26 @@
-"""What a reader sees first: what was trained, how often it is right, on what not to use it.
+"""What a reader sees first: how often it is right, on what it fails, what to do about it.
 
-In: the shelf of a run. Out: a section. The judgement is that of the risk finding, word for word.
+In: the shelf of a run. Out: a section.
 """
 
 from __future__ import annotations
 
 from carryscope.certificate.finding import Certificate
-from carryscope.core.words import between, counted, counted_share, listed, percent
-from carryscope.report.parts import KeyNumber, Numbers, Part, Section, Text
+from carryscope.core.words import (
+    between,
+    counted,
+    counted_share,
+    listed,
+    percent,
+    with_interval,
+)
+from carryscope.report.parts import Facts, KeyNumber, Numbers, Part, Section, Text
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import TASK, above
+from carryscope.report.words import PASSES, TASK, above, is_sum
 from carryscope.task.operation import State
+from carryscope.verification.guard import guard
 from carryscope.verification.risk import RiskFinding
-from carryscope.verification.risk_verdict import SAFE, UNSAFE
+from carryscope.verification.risk_verdict import SAFE, UNSAFE, how_often, on_what
 
 
 def shelf_parts(shelf: Shelf) -> list[Part]:
@@ -40,9 +48,8 @@ def ending(shelf: Shelf) -> list[Part]:
 def verdict_section(shelf: Shelf) -> Section:
     """The verdict."""
     parts: list[Part] = [
-        *_numbers(shelf),
-        Text(_judgement(shelf), lead=True),
-        *([Text(shelf.certificate.statement)] if shelf.certificate is not None else []),
+        Numbers(_numbers(shelf)),
+        _judgement(shelf),
         Text(trained(shelf)),
         *([shelf.absent["risk"]] if "risk" in shelf.absent else []),
     ]
@@ -79,87 +86,99 @@ def _from_risk(risk: RiskFinding) -> str:
     return f"{right}; no look-ahead was found unsafe"
 
 
-def _judgement(shelf: Shelf) -> str:
-    """Is it safe to use, and on what not?"""
+def _judgement(shelf: Shelf) -> Part:
+    """Is it safe to use, on what not, and what to do about it?"""
     if shelf.risk is not None:
-        return shelf.risk.verdict
+        proved = shelf.certificate.statement.partition(". ")[0] if shelf.certificate else ""
+        facts = {
+            "How often": how_often(shelf.risk),
+            "On what": _kind(shelf.risk, shelf.config.model.digits),
+            "What is proved": proved and f"{proved.rstrip('.')}.",
+            "What to do": _advice(shelf.risk),
+        }
+        return Facts({name: text for name, text in facts.items() if text})
     if shelf.training is None:
-        return (
+        return Text(
             "This model was imported: how it was trained is not known here, and its failures have "
-            "not been measured. Do not rely on it before they are."
+            "not been measured. Do not rely on it before they are.",
+            lead=True,
         )
     right, exam = shelf.training.uniform_correct, shelf.training.curated_correct
     told = [f"{share.count} of {share.of} {name}" for name, share in exam.items()]
-    return (
+    return Text(
         f"Of {right.of:,} fresh uniform questions, {right.count:,} got the right answer "
         f"({between(right)}, 95 % confidence, free-running). Hard questions are rare among those: "
         f"of the curated ones it got {listed(told)} right. Where it is safe to use is not known "
-        "until its risk is measured."
+        "until its risk is measured.",
+        lead=True,
     )
 
 
-def _numbers(shelf: Shelf) -> list[Numbers]:
-    """What is measured, and on a line of its own what is proved."""
-    proved = _proved(shelf.certificate) if shelf.certificate is not None else []
-    if len(proved) > 1:
-        return [Numbers([*_right(shelf), *_work(shelf)]), Numbers(proved)]
-    return [Numbers([*_right(shelf), *proved, *_work(shelf)])]
+def _kind(risk: RiskFinding, digits: int) -> str:
+    """The kind of question that it fails on; its code is grey."""
+    first = next(iter(risk.failures), None)
+    if first is None or not is_sum(first.simplest, digits):
+        return ""
+    return on_what(risk).replace(f"({first.name},", f"(`{first.name}`,")
 
 
-def _right(shelf: Shelf) -> list[KeyNumber]:
+def _advice(risk: RiskFinding) -> str:
+    """What a user can do: refuse what fails."""
+    found = guard(risk)
+    if found is None:
+        lost = any(case.wrong.low >= UNSAFE for case in risk.cases)
+        return "Do not use it: it does not add." if lost else ""
+    columns = counted(found.columns, "neighbouring column")
+    passing = TASK.columns[State.PROPAGATE] if found.columns > 1 else PASSES
+    return (
+        f"Refuse a {TASK.question} if {columns} {passing}: that is {percent(found.refused)} of all "
+        f"{TASK.question}s. Of the others, {with_interval(found.wrong)} get a wrong answer."
+    )
+
+
+def _numbers(shelf: Shelf) -> list[KeyNumber]:
+    """What is measured, what a guard leaves, and what is proved."""
+    numbers: list[KeyNumber] = []
     if shelf.risk is not None:
-        return _measured(shelf.risk)
-    if shelf.training is not None:
-        right = shelf.training.uniform_correct
-        detail = f"{between(right)}, {right.of:,} questions asked"
+        numbers += _measured(shelf.risk)
+    elif shelf.training is not None:
+        right, loss = shelf.training.uniform_correct, shelf.training.held_out_loss
         value = percent(right.estimate) if right.count else "none"
-        return [KeyNumber(value, "of uniform questions right", detail)]
-    return []
+        detail = f"{between(right)}, {right.of:,} questions asked"
+        numbers.append(KeyNumber(value, "of uniform questions right", detail))
+        ends = f"{loss.low:.4f} to {loss.high:.4f}, {loss.of:,} enriched questions"
+        numbers.append(KeyNumber(f"{loss.estimate:.4f}", "held-out loss", ends))
+    return numbers + ([_proved(shelf.certificate)] if shelf.certificate is not None else [])
 
 
 def _measured(risk: RiskFinding) -> list[KeyNumber]:
-    wrong, asked = risk.teacher_forced, f"{risk.evaluated:,} questions asked"
-    known = "every question was asked" if risk.exhaustive else asked
+    wrong, found = risk.teacher_forced, guard(risk)
+    known = f"{'all ' * risk.exhaustive}{risk.evaluated:,} questions asked"
     if wrong.low != wrong.high:
         known = f"{percent(1 - wrong.high)} to {percent(1 - wrong.low)}, {known}"
-    share = KeyNumber(percent(1 - wrong.estimate), "of all answers right", known)
-    if not wrong.estimate:
-        return [share]
-    worst = max(risk.cases, key=lambda case: case.wrong.estimate)
-    detail = f"worst: {above(worst)}, wrong in {percent(worst.wrong.estimate)}"
-    return [share, KeyNumber(f"1 in {round(1 / wrong.estimate):,}", "answers wrong", detail)]
+    numbers = [KeyNumber(percent(1 - wrong.estimate), "of all answers right", known)]
+    if wrong.estimate:
+        worst = max(risk.cases, key=lambda case: case.wrong.estimate)
+        detail = f"worst: {above(worst)}, wrong in {percent(worst.wrong.estimate)}"
+        numbers.append(KeyNumber(f"1 in {round(1 / wrong.estimate):,}", "answers wrong", detail))
+    if found is not None:
+        left = percent(found.wrong.estimate) if found.wrong.estimate else "none"
+        detail = f"with {percent(found.refused)} of all {TASK.question}s refused"
+        numbers.append(KeyNumber(left, "wrong behind a guard", detail))
+    return numbers
 
 
-def _proved(found: Certificate) -> list[KeyNumber]:
+def _proved(found: Certificate) -> KeyNumber:
     """Proved bounds, or how far the proof is as long as no whole answer is decided."""
     of, undecided = int(found.questions), int(found.undecided)
     if undecided == of:
         best = max(found.per_digit, key=lambda digit: int(digit.proved_right))
         share = counted_share(int(best.proved_right), of)
-        furthest = f"furthest: {best.digit}, right in {share}"
-        return [KeyNumber("none yet", "of all answers proved", furthest)]
-    right, wrong = int(found.proved_right), int(found.proved_wrong)
-    still = "every question is decided" if not undecided else "of all answers, at most"
-    return [
-        KeyNumber(counted_share(right, of), "proved right", _least(right, of)),
-        KeyNumber(counted_share(wrong, of), "proved wrong", _least(wrong, of)),
-        KeyNumber(counted_share(undecided, of, at_most=True), "undecided", still),
-    ]
-
-
-def _least(part: int, of: int) -> str:
-    return "of all answers" if part == of else "of all answers, at least"
-
-
-def _work(shelf: Shelf) -> list[KeyNumber]:
-    model = shelf.config.model
-    shape = f"{counted(model.layers, 'layer')}, {counted(model.heads, 'head')}"
-    numbers = [KeyNumber(f"{model.digits}", "digits a number", f"{shape}, {model.format} format")]
-    if shelf.training is not None:
-        loss = shelf.training.held_out_loss
-        detail = f"{loss.low:.4f} to {loss.high:.4f}, {loss.of:,} enriched questions"
-        numbers.append(KeyNumber(f"{loss.estimate:.4f}", "held-out loss", detail))
-    return numbers
+        return KeyNumber("none yet", "proved", f"furthest: {best.digit}, right in {share}")
+    wrong = counted_share(int(found.proved_wrong), of)
+    rest = counted_share(undecided, of, at_most=True)
+    detail = f"{wrong} proved wrong, {rest} undecided"
+    return KeyNumber(counted_share(int(found.proved_right), of), "proved right", detail)
 
 
 def trained(shelf: Shelf) -> str:

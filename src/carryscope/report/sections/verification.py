@@ -10,19 +10,10 @@ from dataclasses import replace
 from carryscope.core.words import percent, with_interval
 from carryscope.model.config import ModelConfig
 from carryscope.report.paper import paper_text, with_paper
-from carryscope.report.parts import (
-    Cell,
-    Facts,
-    Faint,
-    Folded,
-    More,
-    Note,
-    Part,
-    Section,
-    Table,
-    Text,
-)
+from carryscope.report.parts import Facts, Folded, More, Note, Part, Section, Text, evidence
+from carryscope.report.sections.algorithm import where_it_fails
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import LETTERS, TASK, above, carry, control_name, nines
 from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.faithfulness import FaithfulnessFinding
@@ -32,11 +23,12 @@ from carryscope.verification.table import TableEntry
 
 
 def failures_section(shelf: Shelf) -> Section | None:
-    """Failures by look-ahead depth, by digit and by pattern; the verdict stands at the top."""
+    """Failures by look-ahead depth, by digit and by pattern."""
     if shelf.risk is None:
         return None
-    _, *evidence = risk_parts(shelf.risk, shelf.config.model)
-    return Section("failures", "Where it fails, and how often", "Failures", evidence)
+    _, *parts = risk_parts(shelf.risk, shelf.config.model)
+    claim = where_it_fails(shelf.risk).partition(":")[0]
+    return evidence("failures", "Failures", shelf.risk.verdict, parts, claim)
 
 
 def risk_parts(risk: RiskFinding, model: ModelConfig | None = None) -> list[Part]:
@@ -145,8 +137,8 @@ def algorithms_section(shelf: Shelf) -> Section | None:
     """Does the model run a stated algorithm?"""
     if shelf.faithfulness is None:
         return None
-    parts = faithfulness_parts(shelf.faithfulness)
-    return Section("algorithms", "Does it run the paper's algorithm?", "Algorithm 1", parts)
+    _, _, *parts = faithfulness_parts(shelf.faithfulness)
+    return evidence("algorithms", "Algorithm 1", shelf.faithfulness.verdict, parts)
 
 
 def faithfulness_parts(finding: FaithfulnessFinding) -> list[Part]:

@@ -1,0 +1,243 @@
+"""The estimands: each a function of a draw, with one number. `claims.json` has them in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations, permutations
+
+import numpy as np
+
+from carryscope.dissection.engine import UNCHANGED
+from carryscope.dissection.interventions import Ablate, Node
+from carryscope.dissection.reading import READS, column_shares
+from carryscope.model.prediction import answer, predict
+from carryscope.task.columns import Columns, QuestionClass, Task
+from carryscope.task.operation import ADD, PAIRS, Array, State
+from carryscope.task.questions import Questions
+from carryscope.task.sampling import uniform, with_states
+from carryscope.training.data import held_out_questions
+from carryscope.verification.algorithms import ALGORITHM_1
+from paper import curves
+from paper.draw import QUESTIONS, SEED, Draw, of_class
+
+KEY_PAIRS = 6000
+"""Pairs of questions for the 60 keys: a hundred for each."""
+
+ROW_QUESTIONS = 256
+"""Questions for rows, of which one answer that changes elsewhere would be enough."""
+
+COLUMNS = (0, 1, 2)
+"""The columns that the paper's heads read, counted downwards from the digit's own."""
+
+
+def columns_read(draw: Draw) -> float:
+    """How many of the three columns have a head that reads them."""
+    return len({head.offset for head in draw.heads if head.role} & set(COLUMNS))
+
+
+def circuit(draw: Draw) -> float:
+    """How many heads read each of the three columns, as a number of three digits."""
+    offsets = [head.offset for head in draw.heads if head.role]
+    return sum(
+        offsets.count(column) * power for column, power in zip(COLUMNS, (100, 10, 1), strict=True)
+    )
+
+
+def packed(draw: Draw) -> float:
+    """Heads and rows at which two columns get more than half of the attention, but none alone."""
+    patterns = np.mean([*draw.attention.patterns.values()], axis=0)
+    shares = np.sort(column_shares(patterns, draw.layout), axis=-1)
+    together = shares[..., -2:].sum(axis=-1)
+    return float(((shares[..., -1] <= READS) & (together > READS)).mean())
+
+
+def doubled_heads(draw: Draw) -> float:
+    """Pairs of heads with the same staircase."""
+    roles = [head.role for head in draw.heads if head.role]
+    return sum(one == other for one, other in combinations(roles, 2))
+
+
+def a3_one_head_each(draw: Draw) -> float:
+    """How well A3 follows three sub-tasks, each brought by a head of its own, in the worst."""
+    heads, place = range(draw.model.config.heads), draw.place("A3")
+    row = draw.layout.first_row + place
+    follows = []
+    for base, source in map(_one_column_apart, (3, 2, 1)):
+        patches = [Node(row, 0, (head,)).patched(source) for head in heads]
+        said = draw.engine.answers(base, patches).predicted[:, :, place]
+        follows.append((said == _a3(source)).mean(axis=1).tolist())
+    shared_out = permutations(heads, len(follows))
+    worst = [min(f[head] for f, head in zip(follows, given, strict=True)) for given in shared_out]
+    return max(worst, default=0.0)
+
+
+def _a3(questions: Questions) -> Array:
+    """The true digit A3."""
+    columns = Columns.of(questions)
+    return columns.answer_digit(3, columns.carry_in[:, 3])
+
+
+def _one_column_apart(column: int) -> tuple[Questions, Questions]:
+    """Pairs that differ in one column and by that in A3: in BA(3), in the state of column 2 or in
+    MC1(1) below a nine."""
+    generator, count = np.random.default_rng((SEED, column)), 4 * QUESTIONS
+    states = _uniform_states(generator, count)
+    if column < 3:
+        states[:, 1] = generator.choice([State.KILL, State.GENERATE], count)
+        states[:, 2] = generator.integers(0, len(State), count) if column == 2 else State.PROPAGATE
+    others = states.copy()
+    others[:, column] = generator.permutation(states[:, column])
+    base, drawn = with_states(generator, states), with_states(generator, others)
+    first, second = base.first.copy(), base.second.copy()
+    first[:, column], second[:, column] = drawn.first[:, column], drawn.second[:, column]
+    source = Questions(first, second)
+    telling = np.flatnonzero(_a3(base) != _a3(source))[:QUESTIONS]
+    return base[telling], source[telling]
+
+
+def _uniform_states(generator: np.random.Generator, count: int) -> Array:
+    """The states of the columns of uniform questions with five digits."""
+    chances = [ADD.pairs_per_state[state] / PAIRS for state in State]
+    return np.asarray(generator.choice(len(State), (count, 5), p=chances))
+
+
+def a3_ranking(draw: Draw) -> float | None:
+    """How far A3's loss without the head of a column exceeds that without the next one below."""
+    at_a3 = draw.varied_without_heads[1:, :, draw.place("A3")].mean(axis=1)
+    losses = [
+        [float(at_a3[head.head]) for head in draw.heads if head.role and head.offset == column]
+        for column in COLUMNS
+    ]
+    if not all(losses):
+        return None
+    own, one_below, two_below = map(max, losses)
+    return min(own - one_below, one_below - two_below)
+
+
+def second_ba_head(draw: Draw) -> float | None:
+    """The second largest rise of the loss on BA questions, as a share of the largest."""
+    whole, *without = draw.base_add_losses
+    *_, second, largest = sorted(float(loss - whole) for loss in without)
+    return second / largest if largest > 0 else None
+
+
+def least_head_rise(draw: Draw) -> float:
+    """The smallest rise of the loss without one head."""
+    whole, *without = draw.varied_without_heads.mean(axis=(1, 2))
+    return float(min(without) - whole)
+
+
+def keys_followed(draw: Draw) -> float:
+    """A3 becomes the digit of the key that all heads bring from another question."""
+    generator, place = np.random.default_rng(SEED), draw.place("A3")
+    base = uniform(generator, KEY_PAIRS, draw.digits)
+    source = with_states(generator, _key_states(generator))
+    row = Node(draw.layout.first_row + place, 0, tuple(range(draw.model.config.heads)))
+    said = draw.engine.answers(base, [row.patched(source)]).predicted[0, :, place]
+    return float((said == _a3(source)).mean())
+
+
+def _key_states(generator: np.random.Generator) -> Array:
+    """States that give A3 each of its keys equally often, with a carry that the key decides."""
+    states = _uniform_states(generator, KEY_PAIRS)
+    states[:, 2] = generator.integers(0, len(State), KEY_PAIRS)
+    makes = generator.random(KEY_PAIRS) < 0.5
+    nines = states[:, 2] == State.PROPAGATE
+    quiet = np.where(nines | (states[:, 1] == State.GENERATE), State.KILL, states[:, 1])
+    states[:, 1] = np.where(makes, State.GENERATE, quiet)
+    return states
+
+
+def errors_alike(draw: Draw) -> float | None:
+    """Where the model or Algorithm 1 is wrong: how often both say the same."""
+    found = draw.run.faithfulness(progress=draw.progress).agreement.of(ALGORITHM_1).answer
+    return found.errors_alike.estimate if found.errors_alike else None
+
+
+def a4_follows_token(draw: Draw) -> float:
+    """How often A4 follows the token A5, at the depth where it does most."""
+    rules = {rule.digit: rule for rule in draw.first_digits.rules}
+    return max(share.estimate for share in rules["A4"].token_follows)
+
+
+def _class_loss(draw: Draw, kind: QuestionClass) -> float:
+    questions = of_class(draw.digits, kind)
+    return float(predict(draw.model, questions, free_running=False).loss.mean())
+
+
+def through_all_wrong(draw: Draw) -> float:
+    """Wrong answers where a carry from the units runs through all other columns."""
+    states = np.full((QUESTIONS, draw.digits), State.PROPAGATE)
+    states[:, 0] = State.GENERATE
+    questions = with_states(np.random.default_rng((SEED, draw.digits)), states)
+    return float(1 - answer(draw.model, questions, free_running=False).correct.mean())
+
+
+def first_digits_lead(draw: Draw) -> float:
+    """How much more held-out loss A3 and A2 have than A5 and A4."""
+    return draw.held_out_loss("A3", "A2") - draw.held_out_loss("A5", "A4")
+
+
+def a0_lead(draw: Draw) -> float:
+    """How much more held-out loss than A0 the next best digit has."""
+    others = [f"A{k}" for k in range(1, draw.digits + 1)]
+    return min(map(draw.held_out_loss, others)) - draw.held_out_loss("A0")
+
+
+def us9_variance(draw: Draw) -> float:
+    """Of the variance of A3's loss on US9, the share of questions with further nines below."""
+    columns = Columns.of(held_out_questions(draw.digits))
+    us9 = columns.task[:, 3] == Task.US9
+    losses = draw.held_out[us9, draw.place("A3")]
+    apart = (losses - losses.mean()) ** 2
+    return float(apart[columns.look_ahead[us9, 3] > 0].sum() / apart.sum())
+
+
+def _changed(draw: Draw, rows: Sequence[int]) -> Array:
+    """Which answers change when one row after the block is at its mean: row, question, token."""
+    questions = draw.engine.reference[:ROW_QUESTIONS]
+    changes = [Ablate("blocks.0.hook_resid_post", (row,)) for row in rows]
+    clean, *said = draw.engine.answers(questions, [UNCHANGED, *changes]).predicted
+    return np.asarray(np.stack(said) != clean)
+
+
+def changed_by_unused_rows(draw: Draw) -> float:
+    """Answers that change without a row before "=", or without the last."""
+    rows = [*range(draw.layout.first_row), draw.layout.context - 1]
+    return int(_changed(draw, rows).sum())
+
+
+def changed_elsewhere(draw: Draw) -> float:
+    """Answers that change without an answer row, at another digit than the next."""
+    changed = _changed(draw, draw.layout.answer_rows)
+    own = np.eye(len(changed), dtype=bool)[:, None]
+    return int((changed & ~own).sum())
+
+
+ESTIMANDS: dict[str, Callable[[Draw], float | None]] = {
+    "columns_read": columns_read,
+    "circuit": circuit,
+    "packed": packed,
+    "doubled_heads": doubled_heads,
+    "a3_one_head_each": a3_one_head_each,
+    "a3_ranking": a3_ranking,
+    "second_ba_head": second_ba_head,
+    "least_head_rise": least_head_rise,
+    "keys_followed": keys_followed,
+    "errors_alike": errors_alike,
+    "a4_follows_token": a4_follows_token,
+    "simple_loss": lambda draw: _class_loss(draw, QuestionClass.SIMPLE_US9),
+    "cascade_loss": lambda draw: _class_loss(draw, QuestionClass.CASCADE_US9),
+    "through_all_wrong": through_all_wrong,
+    "uniform_right": lambda draw: draw.run.training().uniform_correct.estimate,
+    "a5_lead": lambda draw: curves.highest_lead(draw.metrics, draw.layout),
+    "uc1_lag": lambda draw: curves.uc1_lag(draw.metrics, draw.layout),
+    "top_column_lead": lambda draw: curves.top_column_lead(draw.metrics, draw.layout),
+    "steps_to_learn": lambda draw: curves.steps_to_learn(draw.metrics),
+    "first_digits_lead": first_digits_lead,
+    "a0_lead": a0_lead,
+    "us9_variance": us9_variance,
+    "changed_by_unused_rows": changed_by_unused_rows,
+    "changed_elsewhere": changed_elsewhere,
+}
+"""Every estimand of `claims.json` by its name there."""

@@ -1,0 +1,82 @@
+"""The failing sum: drawn as it is, with the column that no head reads, and the right words."""
+
+import dataclasses
+
+import pytest
+from report.test_figures import texts
+
+import carryscope
+from carryscope.report.figures.sum import columns_read, hardest, sum_figure
+from carryscope.report.parts import Picture, Text
+from carryscope.report.sections.why import sums_to_try, telling, why_section
+
+
+@pytest.fixture(scope="module")
+def run():
+    return carryscope.load()
+
+
+def test_the_papers_example_is_drawn_with_its_carry_its_readers_and_its_blind_column(run):
+    drawn = sum_figure(run.ask("445+555"))
+    svg = drawn.page_svg()
+    assert {"H0", "H1", "H2", "no head", "model", "truth"} <= set(texts(svg))
+    assert "the carry for A3 is made in column 0" in texts(svg)
+    assert texts(svg).count("1") == 3 + 1, "three carries, and the true digit"
+    assert "the heads read columns 3, 2 and 1; not read, but needed: column 0" in drawn.description
+    assert drawn.title == "445+555 = 000000"
+
+
+def test_a_right_sum_has_no_blind_column_and_nothing_orange(run):
+    given = run.ask("25+79")
+    assert hardest(given).name == "A2"
+    svg = sum_figure(given).page_svg()
+    assert "no head" not in texts(svg)
+    assert "#b3400a" not in svg
+
+
+def test_a_carry_that_does_not_come_is_drawn_as_one_that_is_ruled_out(run):
+    svg = sum_figure(run.ask("12345+11111")).page_svg()
+    assert any("is ruled out by column" in text for text in texts(svg))
+
+
+def test_what_is_read_is_what_the_explanation_says_it_is(run):
+    for question in ("445+555", "997+3", "9930+70"):
+        for digit in run.ask(question).digits:
+            if digit.explanation is not None:
+                plain = columns_read(type(digit)(**{**fields(digit), "explanation": None}))
+                assert plain.items() <= digit.explanation.read.items()
+
+
+def fields(record):
+    return {name: getattr(record, name) for name in record.__struct_fields__}
+
+
+def test_the_example_is_the_papers_if_the_model_fails_on_it_else_one_that_fails(run):
+    risk = run.risk()
+    assert sums_to_try(5, risk)[:2] == ["445+555", "997+3"]
+    assert sums_to_try(2, None) == []
+    right, wrong = run.ask("1+1"), run.ask("997+3")
+    assert telling([right, wrong]) is wrong
+    assert telling([right]) is None
+    assert why_section(None) is None
+
+
+def test_the_section_says_in_a_sentence_what_the_picture_shows(run):
+    section = why_section(run.ask("445+555"))
+    lead, picture = section.parts
+    assert isinstance(lead, Text)
+    assert isinstance(picture, Picture)
+    assert lead.text.startswith("A3 is 0 and should be 1: the carry is made in column 0")
+    assert "No head reads column 0" in lead.text
+    assert section.title == "Why it breaks: 445+555"
+
+
+def test_any_format_and_any_number_of_digits_can_be_drawn(random_model):
+    from carryscope.dissection.asking import answers_without
+
+    for shape in ({"digits": 1}, {"digits": 3, "format": "signed", "layers": 2}, {"digits": 12}):
+        model = random_model(**shape)
+        (given,) = answers_without(model, ["7+5"], ())
+        svg = sum_figure(given).svg()
+        assert "NaN" not in svg
+        assert dataclasses.is_dataclass(sum_figure(given))
