@@ -21,6 +21,9 @@ from carryscope.version import __version__
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
 
+LONGEST_LINE = 2000
+"""Characters of an error at most: somebody may ask for a sum of a million digits."""
+
 COMMANDS = {
     "study": ("study:study", "Train a model and see what it learned: the place to start."),
     "train": ("train:train", "Train a model, or continue a training that was stopped."),
@@ -130,5 +133,8 @@ def _about_call(error: CycloptsError) -> str:
 
 
 def _failed(why: object, code: int) -> int:
-    print("carryscope:", visible(" ".join(str(why).split())), file=sys.stderr)
+    line = visible(" ".join(str(why).split()))
+    if len(line) > LONGEST_LINE:
+        line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 :]}"
+    print("carryscope:", line, file=sys.stderr)
     return code

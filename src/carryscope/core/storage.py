@@ -19,6 +19,10 @@ T = TypeVar("T")
 
 LOCK_FILE = ".lock"
 
+RUN_FILES = ("config.json", "model.safetensors", "metrics.jsonl", "readme.md", LOCK_FILE)
+RUN_FOLDERS = ("findings", "checkpoint", "rounds")
+"""What makes a run. The first two files are in every finished one."""
+
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never half.
@@ -45,15 +49,32 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise
 
 
+def write_output(path: Path, content: bytes) -> None:
+    """Write a file at a place that a person named, which must not be part of a run."""
+    check_place(path)
+    write_bytes(path, content)
+
+
 def check_place(path: Path) -> None:
-    """Refuse a place that cannot be written to, before work is done for it."""
+    """Refuse a place that cannot be written to, or must not be, before work is done for it."""
     try:
+        _check_is_no_part_of_a_run(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         _mode_to_keep(path)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
         raise _cannot_write(path, error) from error
+
+
+def _check_is_no_part_of_a_run(path: Path) -> None:
+    """Weights, settings and findings are not overwritten by pages about them."""
+    place = path.parent.resolve() / path.name
+    for run in place.parents:
+        if all((run / name).exists() for name in RUN_FILES[:2]):
+            first, *below = place.relative_to(run).parts
+            if first.lower() in (RUN_FOLDERS if below else RUN_FILES):
+                raise CallError(f"{path} is part of the run at {run}. Write to another place.")
 
 
 def _mode_to_keep(path: Path) -> int:

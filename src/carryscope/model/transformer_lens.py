@@ -21,7 +21,7 @@ from torch import Tensor
 
 from carryscope.core.errors import CallError
 from carryscope.core.machine import check_memory
-from carryscope.core.storage import read_bytes, write_bytes
+from carryscope.core.storage import read_bytes, write_output
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import check_weights, with_weights
 from carryscope.model.transformer import Transformer
@@ -122,7 +122,7 @@ def write_state_dict(model: Transformer, path: Path) -> None:
         state[f"blocks.{layer}.attn.IGNORE"] = torch.tensor(-torch.inf)
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    write_bytes(path, buffer.getvalue())
+    write_output(path, buffer.getvalue())
 
 
 def hooked_transformer_config(config: ModelConfig) -> dict[str, object]:
