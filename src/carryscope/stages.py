@@ -25,6 +25,7 @@ from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError, command
 from carryscope.core.storage import only_writer, read_json, write_json
 from carryscope.dissection.findings import Dissection
+from carryscope.fits import check_fit
 from carryscope.model.files import check_version, is_hash_of, load_model, weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.training.summary import TrainingSummary
@@ -160,6 +161,10 @@ class RunDirectory:
             found = read_json(path, stage.record)
         except CallError as error:
             return Kept(None, f"{error} Or it is of another version. {again}")
+        try:
+            check_fit(found, self._model.config)
+        except CallError as error:
+            return Kept(None, f"{path} is damaged: {error} {again}")
         about = getattr(found, "weights_sha256", self.weights_sha256)
         if about != self.weights_sha256 and not is_hash_of(about, self._model):
             return Kept(None, f"{path} is about other weights. {again}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-HOSTILE_TEXT = "[/x] \x1b[2J\x07 ‮ <script>alert(1)</script> {{ 7*7 }} `"
+HOSTILE_TEXT = "[/x] \x1b[2J\x07 \u202e <script>alert(1)</script> {{ 7*7 }} `"
 
 FINDINGS = ("training", "dissection", "risk", "faithfulness", "certificate")
 JSON_FILES = ("config.json", *(f"findings/{name}.json" for name in FINDINGS))
@@ -43,7 +43,7 @@ COMMANDS = {
     "faithful": Command(("faithful", "RUN", "--verbose"), MODEL, ("findings",)),
     "certify": Command(
         ("certify", "RUN", "--until", "0.01", "--workers", "1", "--minutes", "0.001"),
-        (*MODEL, "findings/certificate.json"),
+        MODEL,
         ("findings",),
     ),
     "check": Command(
@@ -88,6 +88,16 @@ BYTES: dict[str, Damage] = {
     "a link to itself": _replaced_by(lambda path: path.symlink_to(path)),
 }
 """Damage to any file. All but the last bytes of a text count."""
+
+
+def torn(where: float) -> Damage:
+    """A few bytes changed, somewhere."""
+
+    def change(content: bytes) -> bytes:
+        at = int(where * len(content))
+        return content[:at] + random.Random(where).randbytes(4) + content[at + 4 :]
+
+    return _rewritten(change)
 
 
 Spoil = Callable[[Any], Any]

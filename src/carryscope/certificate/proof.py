@@ -12,7 +12,6 @@ box above it.
 from __future__ import annotations
 
 import base64
-import binascii
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from jaxtyping import Int
 from carryscope.certificate.boxes import UNKNOWN, RowSpace, pairs_of_questions
 from carryscope.certificate.trees import ColumnTree
 from carryscope.core.errors import CallError
+from carryscope.core.machine import memory
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
 
@@ -52,6 +52,10 @@ class TreeLog(msgspec.Struct, frozen=True):
     order: list[int]
     start: list[int]
     stop: list[int]
+
+    def __post_init__(self) -> None:
+        if len(self.start) != len(self.stop):
+            raise ValueError("every set of a column tree must have a beginning and an end")
 
     def tree(self) -> ColumnTree:
         return ColumnTree(np.array(self.order), np.array(self.start), np.array(self.stop))
@@ -227,6 +231,10 @@ def _packed(content: bytes) -> str:
 
 def _unpacked(text: str) -> bytes:
     try:
-        return zlib.decompress(base64.b64decode(text, validate=True))
-    except (binascii.Error, zlib.error) as error:
+        unpacking = zlib.decompressobj()
+        content = unpacking.decompress(base64.b64decode(text, validate=True), memory() // 8)
+        if not unpacking.eof:
+            raise ValueError("a few bytes stand for more than there is memory for")
+        return content
+    except (ValueError, zlib.error) as error:
         raise CallError("The log of the proof is damaged. Certify again.") from error

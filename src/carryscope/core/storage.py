@@ -103,8 +103,8 @@ def write_json(path: Path, record: Any) -> None:
 def read_json(path: Path, kind: type[T]) -> T:
     """Read a record back by type. A missing or damaged file is a one-line error."""
     try:
-        return msgspec.json.decode(read_bytes(path), type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return msgspec.json.decode(read_bytes(path).decode(), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CallError(f"{path} is damaged or not a carryscope file: {error}.") from error
 
 

@@ -63,6 +63,11 @@ class TrainingSummary(Finding, frozen=True, kw_only=True):
     curated_correct: dict[str, Share]
     """Whole answers right, free-running, on the curated questions by question class."""
 
+    def __post_init__(self) -> None:
+        losses = (self.last_steps_digit_loss, self.held_out_digit_loss)
+        if any(len(each) != len(self.answer_names) for each in losses):
+            raise ValueError("there must be a loss for each answer token")
+
 
 def summarise(
     model: Transformer, config: RunConfig, metrics: list[StepRecord], seconds: float
