@@ -80,9 +80,12 @@ RENAMED: dict[str, str | None] = dict.fromkeys(
         "faithfulness/agreement/algorithms/*/digits",
         "faithfulness/agreement/algorithms/*/by_depth",
         "faithfulness/agreement/algorithms/*/worst/*/probability",
-        "faithfulness/inside/*/tokens/digits",
+        "faithfulness/agreement/algorithms/*/answer/same_wrong",
+        "faithfulness/agreement/algorithms/*/answer/model_also_wrong",
+        "faithfulness/inside/*/tokens",
         "faithfulness/inside/*/joint/digits",
         "faithfulness/inside/*/heads",
+        "faithfulness/table",
         "risk/free_running",
         "risk/failures",
         "risk/naive",
@@ -93,6 +96,7 @@ RENAMED: dict[str, str | None] = dict.fromkeys(
 ) | {
     "dissection/rows/edges": "dissection/edges/edges",
     "dissection/rows/edge_questions": "dissection/edges/questions",
+    "faithfulness/inside/*/joint/overall": "faithfulness/inside/*/joint",
 }
 """Fields renamed (`old path: new path`) or dropped (`old path: None`) on purpose.
 

@@ -19,7 +19,6 @@ from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.task.columns import Columns
 from carryscope.verification import faithfulness, scrubbing, sight, stratified
-from carryscope.verification.agreement import answer_digits
 from carryscope.verification.algorithms import ALGORITHM_1, AS_DISSECTED, EXACT, WRONG
 from carryscope.verification.faithfulness import (
     FaithfulnessFinding,
@@ -27,7 +26,6 @@ from carryscope.verification.faithfulness import (
     same_algorithms,
 )
 from carryscope.verification.stratified import WeightedSample
-from carryscope.verification.table import learned_table
 
 NAMES = {1: "look-ahead 1", 2: ALGORITHM_1, 3: "look-ahead 3"}
 
@@ -97,7 +95,7 @@ def test_it_agrees_in_every_answer_and_makes_every_error_with_the_same_digit(add
     assert best.answer.agreement.estimate == 1
     assert 0.999 < best.answer.agreement.low < 1, "a sample claims no certainty"
     assert best.answer.left_wrong.estimate == 0
-    for share in (best.answer.also_wrong, best.answer.same_wrong, best.answer.model_also_wrong):
+    for share in (best.answer.also_wrong, best.answer.errors_alike):
         assert share.estimate == 1
     assert best.worst == []
 
@@ -113,7 +111,7 @@ def test_exact_addition_differs_from_algorithm_1_where_a_carrying_cascade_is_dee
     exact = adders[2].agreement.of(EXACT)
     assert all("PPG" in one.stratum for one in exact.worst)
     assert exact.answer.errors_alike.estimate == 0
-    assert exact.answer.model_also_wrong is None, "exact addition makes no errors"
+    assert exact.answer.algorithm_wrong.estimate == 0, "exact addition makes no errors"
     example = exact.worst[0]
     assert example.agreement.count == 0
     assert example.algorithm == example.truth != example.model
@@ -122,36 +120,15 @@ def test_exact_addition_differs_from_algorithm_1_where_a_carrying_cascade_is_dee
 @pytest.mark.parametrize("reach", NAMES)
 def test_scrubbing_by_the_right_algorithm_leaves_every_answer_and_by_a_wrong_one_few(adders, reach):
     right, wrong = scrubbed(adders[reach], NAMES[reach]), scrubbed(adders[reach], WRONG)
-    for way in ("tokens", "joint", "heads"):
-        kept = getattr(right, way).overall
+    for way in ("joint", "heads"):
+        kept = getattr(right, way)
         assert kept.count == kept.of >= 1500
-        assert getattr(wrong, way).overall.high < 0.3
+        assert getattr(wrong, way).high < 0.3
     for shorter in range(1, reach):
-        assert scrubbed(adders[reach], NAMES[shorter]).joint.overall.high < 0.98
-    assert scrubbed(adders[reach], EXACT).joint.overall.high < 1, "the model does not see so far"
-    by_head = scrubbed(adders[reach], EXACT).heads.overall
+        assert scrubbed(adders[reach], NAMES[shorter]).joint.high < 0.98
+    assert scrubbed(adders[reach], EXACT).joint.high < 1, "the model does not see so far"
+    by_head = scrubbed(adders[reach], EXACT).heads
     assert by_head.count == by_head.of, "states of all columns are more than the model looks at"
-
-
-def test_a_digit_of_which_every_column_is_read_is_not_counted(adders):
-    """Exact addition reads every column for A5 and A4, so four digits of 300 are left."""
-    assert scrubbed(adders[1], EXACT).tokens.overall.of == 4 * 300
-
-
-def test_the_table_of_algorithm_1_is_algorithm_1(adders):
-    assert [len(digit.entries) for digit in adders[2].table] == [6, 60, 60, 60, 30, 10]
-    for digit in adders[2].table:
-        assert digit.differing == []
-        assert all(entry.purity.estimate == 1 for entry in digit.entries)
-
-
-def test_the_table_shows_where_a_model_differs_from_algorithm_1(adders):
-    for digit in adders[1].table:
-        for entry in digit.entries:
-            assert entry.differs == (entry.state == "P" and entry.carry is True)
-    impure = [entry for digit in adders[3].table for entry in digit.entries if entry.next_token]
-    assert impure
-    assert all((entry.state, entry.carry) == ("P", False) for entry in impure)
 
 
 def test_the_verdict_says_whether_errors_are_predicted(adders):
@@ -160,7 +137,6 @@ def test_the_verdict_says_whether_errors_are_predicted(adders):
     assert re.search(
         r" 1.35 \([\d.]+ to [\d.]+\) percentage points more than the .* exact", verdict
     )
-    assert "In all 226 keys" in verdict
     assert "\n" not in verdict
 
 
@@ -168,7 +144,7 @@ def test_permuted_heads_and_signs_make_no_difference(few_questions):
     found = found_in(built_adder(4, offsets=(2, 0, 1), format="signed"))
     kept = scrubbed(found, ALGORITHM_1)
     assert found.agreement.best == ALGORITHM_1
-    assert kept.heads.overall.count == kept.heads.overall.of > 0
+    assert kept.heads.count == kept.heads.of > 0
 
 
 def test_an_adder_with_a_head_for_every_column_is_exact_head_by_head(few_questions):
@@ -180,9 +156,9 @@ def test_an_adder_with_a_head_for_every_column_is_exact_head_by_head(few_questio
     assert found.agreement.best == EXACT
     assert "the MLP tells 108 keys apart" in found.agreement.of(EXACT).about
     for way in ("joint", "heads"):
-        kept = getattr(scrubbed(found, EXACT), way).overall
+        kept = getattr(scrubbed(found, EXACT), way)
         assert kept.count == kept.of > 0
-        assert getattr(scrubbed(found, NAMES[1]), way).overall.high < 0.95, "the carry is seen"
+        assert getattr(scrubbed(found, NAMES[1]), way).high < 0.95, "the carry is seen"
 
 
 def test_a_model_whose_third_head_is_removed_is_the_shorter_look_ahead(few_questions):
@@ -197,7 +173,7 @@ def test_nothing_agrees_with_an_untrained_model(untrained):
     assert all(one.answer.agreement.high < 0.01 for one in agreement.algorithms)
     assert "None of the 5 algorithms describes this model" in untrained.verdict
     right, wrong = scrubbed(untrained, ALGORITHM_1).joint, scrubbed(untrained, WRONG).joint
-    assert right.overall.estimate - wrong.overall.estimate < 0.05
+    assert right.estimate - wrong.estimate < 0.05
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -219,7 +195,7 @@ def test_an_algorithm_of_ones_own_is_compared_with_the_others(few_questions):
     found = faithful(built_adder(3), own=mine)
     assert [one.name for one in found.agreement.algorithms][-2:] == ["mine", WRONG]
     assert found.agreement.of("mine").answer.agreement.high < 0.5
-    assert scrubbed(found, "mine").joint.overall.high < 1
+    assert scrubbed(found, "mine").joint.high < 1
     assert not same_algorithms(found, None)
 
 
@@ -309,21 +285,6 @@ def test_the_shipped_model_mostly_adds_but_no_algorithm_foresees_all_its_errors(
 
 def test_inside_the_shipped_model_the_claims_hold_but_for_deep_cascades(shipped):
     inside = scrubbed(shipped, AS_DISSECTED)
-    for scrub in (inside.tokens, inside.joint, inside.heads):
-        assert scrub.overall.low > 0.95
-    assert scrubbed(shipped, WRONG).joint.overall.high < 0.3
-
-
-def test_the_shipped_models_table_is_algorithm_1s_where_the_key_decides(shipped):
-    for digit in shipped.table:
-        assert digit.differing == []
-        for entry in digit.entries:
-            assert entry.purity.estimate > (0.8 if entry.state == "P" else 0.99)
-
-
-def test_the_table_is_made_of_what_the_model_says(few_questions, generator):
-    model = built_adder(2)
-    sample = WeightedSample.draw(generator, 2)
-    said = answer_digits(model, sample)
-    swapped = learned_table(sample, 9 - said)
-    assert all(entry.token == 9 - entry.algorithm_1 for digit in swapped for entry in digit.entries)
+    for scrub in (inside.joint, inside.heads):
+        assert scrub.low > 0.95
+    assert scrubbed(shipped, WRONG).joint.high < 0.3

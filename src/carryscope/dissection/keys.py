@@ -19,7 +19,6 @@ this is about the last one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count
 
 import msgspec
@@ -35,8 +34,7 @@ from carryscope.core.words import percent, spanned
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.capture import mlp_of
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.hypotheses import BASE_ADD
-from carryscope.dissection.samples import Samples, partners
+from carryscope.dissection.samples import Samples, numbered, partners
 from carryscope.dissection.swapping import AnswerRows
 from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
@@ -98,38 +96,6 @@ class MlpFinding(msgspec.Struct, frozen=True, kw_only=True):
     statement: str
 
 
-@dataclass(frozen=True, eq=False)
-class Keys:
-    """The key of one answer digit in each question."""
-
-    digit: int
-    parts: dict[str, Int[Array, " batch"]]
-    """The parts that exist for this digit, each counted from 0: its own base sum, the state of
-    each column below, and of the lowest whether it makes a carry."""
-    answer: Int[Array, " batch"]
-    """The digit that the key decides; no carry if the look-ahead is longer."""
-
-    @classmethod
-    def of(cls, columns: Columns, digit: int, reach: int = ALGORITHM_1_REACH) -> Keys:
-        """The keys of one answer digit."""
-        parts = {}
-        if digit < columns.digits:
-            parts[BASE_ADD] = columns.base_add[:, digit].astype(np.int64)
-        for below in range(1, min(reach, digit + 1)):
-            parts[f"state {below} below"] = columns.state[:, digit - below].astype(np.int64)
-        if 1 <= reach <= digit:
-            parts["carry"] = columns.make_carry[:, digit - reach].astype(np.int64)
-        arrives = columns.carry_in[:, digit] & (columns.look_ahead[:, digit] < reach)
-        return cls(digit, parts, columns.answer_digit(digit, arrives).astype(np.int64))
-
-    @property
-    def code(self) -> Int[Array, " batch"]:
-        """The whole key as one number, counted from 0."""
-        stacked = np.stack(list(self.parts.values()), axis=1)
-        code: Array = np.unique(stacked, axis=0, return_inverse=True)[1]
-        return code.reshape(-1)
-
-
 def study_mlp(
     engine: Engine, samples: Samples, attention: AttentionFinding, advance: Advance = unheard
 ) -> MlpFinding:
@@ -165,8 +131,8 @@ def key_count(digit: int, digits: int, reach: int) -> int:
 def _test(
     rows: AnswerRows, columns: Columns, digit: int, reach: int, generator: np.random.Generator
 ) -> KeyTest:
-    keys, said = Keys.of(columns, digit, reach), rows.said[:, digit]
-    code, everyone = keys.code, np.arange(len(said))
+    code, answer = _keys(columns, digit, reach)
+    said, everyone = rows.said[:, digit], np.arange(len(code))
     same, other = partners(code, generator), _strangers(code, generator)
     within = (columns.look_ahead[:, digit] < reach) | (reach >= digit)
     paired = (same != everyone) & within & within[same]
@@ -174,7 +140,7 @@ def _test(
     exact = columns.answer_digit(digit, columns.carry_in[:, digit])[other]
     follows = rows.answers(digit, everyone, [other]) == exact
     telling = exact != said
-    pairs, middle = _alike_pairs(code, keys.answer), rows.middle(digit)
+    pairs, middle = _alike_pairs(code, answer), rows.middle(digit)
     return KeyTest(
         digit=f"A{digit}",
         reach=reach,
@@ -187,6 +153,20 @@ def _test(
         apart_in=int((_separable(middle, code) & pairs).sum()),
         apart_out=int((_separable(mlp_of(rows.block, middle), code) & pairs).sum()),
     )
+
+
+def _keys(
+    columns: Columns, digit: int, reach: int
+) -> tuple[Int[Array, " batch"], Int[Array, " batch"]]:
+    """The key of a digit in each question, as a number, and the digit that it decides.
+
+    Where the look-ahead is longer than the key, that is the digit without a carry.
+    """
+    own = [columns.base_add[:, digit]] if digit < columns.digits else []
+    states = [columns.state[:, digit - below] for below in range(1, reach)]
+    lowest = [columns.make_carry[:, digit - reach]] if reach else []
+    arrives = columns.carry_in[:, digit] & (columns.look_ahead[:, digit] < reach)
+    return numbered([*own, *states, *lowest]), columns.answer_digit(digit, arrives)
 
 
 def _strangers(code: Int[Array, " batch"], generator: np.random.Generator) -> Array:

@@ -8,6 +8,7 @@ In: a number of digits and a seed. Out: `Questions`, the same on every machine:
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -78,6 +79,15 @@ class Samples:
         questions = uniform(generator, count, self.digits)
         cells = generator.random((count, self.digits)) < generator.random((count, 1))
         return with_nines(generator, questions, cells)
+
+
+def numbered(parts: Sequence[Array]) -> Int[Array, " batch"]:
+    """Each distinct combination of values as a number, counted from 0."""
+    code = np.zeros(len(parts[0]), dtype=np.int64)
+    for part in parts:
+        value = np.unique(part, return_inverse=True)[1]
+        code = np.unique(code * (int(value.max()) + 1) + value, return_inverse=True)[1]
+    return code
 
 
 def partners(group: Int[Array, " batch"], generator: np.random.Generator) -> Int[Array, " batch"]:

@@ -3,7 +3,7 @@
 In: the model's answers and algorithms. Out: `AgreementFinding`.
 
 Two adders that agree where both are right show little. So the model's errors are counted
-separately: how many the algorithm makes too, and how many with the same digit. All answers are
+separately: how many the algorithm makes too, and how many with the same answer. All answers are
 teacher-forced. Probabilities are over uniform questions. Algorithms do not predict the sign of a
 signed answer, so it is left out.
 """
@@ -39,10 +39,6 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     algorithm_wrong: Rate
     also_wrong: WeightedShare | None
     """Where the model is wrong: the algorithm is wrong too. Null if the model is never wrong."""
-    same_wrong: WeightedShare | None
-    """Where the model is wrong: the algorithm gives the same wrong answer."""
-    model_also_wrong: WeightedShare | None
-    """Where the algorithm is wrong: the model is wrong too."""
     errors_alike: WeightedShare | None
     """Where either is wrong: both give the same wrong answer. 1 if they make the same errors, 0 if
     they share none, as with exact addition."""
@@ -159,8 +155,6 @@ def _agreement(sample: WeightedSample, said: Array, stated: Array) -> Agreement:
         model_wrong=sample.rate(model_wrong),
         algorithm_wrong=sample.rate(algorithm_wrong),
         also_wrong=sample.share(algorithm_wrong, model_wrong),
-        same_wrong=sample.share(alike, model_wrong),
-        model_also_wrong=sample.share(model_wrong, algorithm_wrong),
         errors_alike=sample.share(alike, model_wrong | algorithm_wrong),
         left_wrong=sample.share(model_wrong, ~algorithm_wrong),
     )

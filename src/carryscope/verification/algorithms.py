@@ -16,12 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from carryscope.core.words import counted
 from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.dissection.hypotheses import BASE_ADD, MAKES
 from carryscope.dissection.keys import key_count
+from carryscope.dissection.samples import numbered
 from carryscope.task.algorithms import ALGORITHM_1_REACH
 from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, Array, State
@@ -55,23 +56,12 @@ class Algorithm:
     offsets: Mapping[str, int | None] = field(default_factory=dict)
     """How many columns below its digit a head reads each variable. None: the variable is read in
     the row itself. A variable that is missing here belongs to no single column."""
-    reads: Bool[Array, "digit column"] | None = None
-    """The columns that each answer digit reads. Null: unknown."""
     control: bool = False
     """Whether it is wrong on purpose, and no candidate."""
 
     def keys(self, columns: Columns, digit: int) -> Int[Array, " batch"]:
         """The key of one answer digit in each question, as a number."""
         return numbered([values[:, digit] for values in self.variables(columns).values()])
-
-
-def numbered(parts: Sequence[Array]) -> Int[Array, " batch"]:
-    """Each distinct combination of values as a number, counted from 0."""
-    code = np.zeros(len(parts[0]), dtype=np.int64)
-    for part in parts:
-        value = np.unique(part, return_inverse=True)[1]
-        code = np.unique(code * (int(value.max()) + 1) + value, return_inverse=True)[1]
-    return code
 
 
 def shipped(digits: int, found: FirstDigitsFinding | None = None) -> list[Algorithm]:
@@ -131,7 +121,6 @@ def as_dissected(found: FirstDigitsFinding, digits: int) -> Algorithm:
 def wrong_columns(digits: int) -> Algorithm:
     """Algorithm 1 one column too low: the score of a claim about the wrong columns."""
     right = look_ahead(ALGORITHM_1_REACH, digits)
-    assert right.reads is not None
 
     def lowered(columns: Columns) -> Columns:
         return replace(columns, sums=np.pad(columns.sums, ((0, 0), (1, 0)))[:, :-1])
@@ -143,7 +132,6 @@ def wrong_columns(digits: int) -> Algorithm:
         answer=lambda columns: right.answer(lowered(columns)),
         variables=lambda columns: right.variables(lowered(columns)),
         offsets={name: 1 + offset for name, offset in right.offsets.items() if offset is not None},
-        reads=np.pad(right.reads[:, 1:], ((0, 0), (0, 1))),
         control=True,
     )
 
@@ -183,7 +171,6 @@ def _by_reach(name: str, about: str, reach: Sequence[int], by_token: Sequence[bo
         answer=answer,
         variables=variables,
         offsets={BASE_ADD: 0, **states, **carries, **token},
-        reads=_within(reach, len(reach) - 1),
     )
 
 
@@ -196,9 +183,3 @@ def _below(values: Array, offset: int) -> Array:
     """The value `offset` columns below each answer digit; 0, which is *kill*, below the units."""
     n = values.shape[1]
     return np.pad(values, ((0, 0), (offset, 0)))[:, : n + 1]
-
-
-def _within(reach: Sequence[int], digits: int) -> Bool[Array, "digit column"]:
-    """The columns from each digit's own down to its reach."""
-    below = np.arange(digits + 1)[:, None] - np.arange(digits)
-    return np.asarray((below >= 0) & (below <= np.array(reach)[:, None]))

@@ -31,7 +31,6 @@ from carryscope.verification.own_algorithm import own_algorithm
 from carryscope.verification.scrubbing import POOL, Scrubbed, Scrubber
 from carryscope.verification.sight import SightFinding, study_sight
 from carryscope.verification.stratified import WeightedSample
-from carryscope.verification.table import LearnedDigit, learned_table
 from carryscope.version import __version__
 
 PREDICTS_ANSWERS = 0.99
@@ -54,8 +53,6 @@ class FaithfulnessFinding(Finding, frozen=True, kw_only=True):
     """The answers of the model and of the algorithms."""
     inside: list[Scrubbed]
     """Answers that stay when everything an algorithm calls irrelevant is resampled."""
-    table: list[LearnedDigit]
-    """The learned table of each answer digit."""
     sight: SightFinding | None = None
     """Whether digits are wrong where no head reads the column that decides. Null in findings made
     before this was measured."""
@@ -81,7 +78,6 @@ def faithful(
         sample = WeightedSample.draw(samples.generator("agreement"), digits)
         said = answer_digits(model, sample)
         agreement = study_agreement(sample, said, algorithms, model.config.layout)
-        table = learned_table(sample, said)
         sight = study_sight(model, seed=seed)
         advance()
         engine = Engine(model, samples.varied[:1])  # its means, over one question, are not used
@@ -99,9 +95,8 @@ def faithful(
         questions=len(sample) + POOL,
         agreement=agreement,
         inside=inside,
-        table=table,
         sight=sight,
-        verdict=faithfulness_verdict(agreement, inside, table),
+        verdict=faithfulness_verdict(agreement, inside),
     )
 
 
@@ -126,9 +121,7 @@ def _algorithms(
     return [*candidates, control]
 
 
-def faithfulness_verdict(
-    agreement: AgreementFinding, inside: Sequence[Scrubbed], table: Sequence[LearnedDigit]
-) -> str:
+def faithfulness_verdict(agreement: AgreementFinding, inside: Sequence[Scrubbed]) -> str:
     """What the numbers mean."""
     count = sum(not one.control and one.same_as is None for one in agreement.algorithms)
     if agreement.best is None:
@@ -142,8 +135,6 @@ def faithfulness_verdict(
         _ranking(agreement, best, count),
         _errors(agreement, best),
         _inside(agreement, inside),
-        _table(table),
-        _example(agreement),
     ]
     return " ".join(part for part in parts if part)
 
@@ -188,11 +179,9 @@ def _errors(agreement: AgreementFinding, best: Agreement) -> str:
         return f"{text} No algorithm shares any of these errors."
     near = agreement.of(agreement.best_on_errors).answer
     assert near.also_wrong is not None
-    assert near.model_also_wrong is not None
     text += (
         f" {_named(agreement.best_on_errors, opening=True)} predicts these errors best: it makes "
-        f"{with_interval(near.also_wrong)} of them, and the model makes "
-        f"{with_interval(near.model_also_wrong)} of its errors."
+        f"{with_interval(near.also_wrong)} of them."
     )
     if near.left_wrong is not None:
         skipped, left = percent(near.algorithm_wrong.estimate), with_interval(near.left_wrong)
@@ -203,36 +192,13 @@ def _errors(agreement: AgreementFinding, best: Agreement) -> str:
 def _inside(agreement: AgreementFinding, inside: Sequence[Scrubbed]) -> str:
     claimed = {agreement.best, agreement.best_on_errors}
     kept = [
-        f"{percent(one.joint.overall.estimate)} for {_named(one.name)}"
+        f"{percent(one.joint.estimate)} for {_named(one.name)}"
         for one in inside
         if one.name in claimed or one.control
     ]
     return (
         "Inside the model, everything that an algorithm calls irrelevant was replaced by values of "
         f"other questions. Answer digits that stay the same: {listed(kept)}."
-    )
-
-
-def _table(table: Sequence[LearnedDigit]) -> str:
-    keys = sum(len(digit.entries) for digit in table)
-    differing = [digit.digit for digit in table for _ in digit.differing]
-    if not differing:
-        return f"In all {keys} keys of the learned table its usual digit is Algorithm 1's."
-    return (
-        f"In {len(differing)} of {keys} keys of the learned table its usual digit is not "
-        f"Algorithm 1's (at {listed(list(dict.fromkeys(differing)))})."
-    )
-
-
-def _example(agreement: AgreementFinding) -> str:
-    best = agreement.of(str(agreement.best))
-    if not best.worst:
-        return ""
-    worst = best.worst[0]
-    return (
-        f"{_named(best.name, opening=True)} and the model disagree most in {worst.stratum}, for "
-        f"example on {worst.example}: model "
-        f"{worst.model}, algorithm {worst.algorithm}."
     )
 
 

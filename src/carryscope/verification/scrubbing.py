@@ -3,9 +3,8 @@
 In: a model, what its heads attend to, and algorithms. Out: a `Scrubbed` for each algorithm.
 
 At the row of answer digit k, in the last layer, values of other questions replace the model's own
-in three ways:
+in two ways:
 
-- *tokens*: every column that the algorithm does not read. The answer tokens stay.
 - *joint*: the sum of all heads' outputs, from one other question with the same key.
 - *heads*: each head's output, each from another question. It shares only the variable that the
   algorithm reads in the column this head attends to. If the head attends to no column, or to one
@@ -19,25 +18,21 @@ reads more than the model uses is not detected here, but in its answers (`agreem
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import Literal
 
 import msgspec
 import numpy as np
-import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from carryscope.core.evidence import Share
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.samples import Samples, partners
+from carryscope.dissection.samples import Samples, numbered, partners
 from carryscope.dissection.swapping import AnswerRows
-from carryscope.model.choice import answer_tokens
-from carryscope.task.algorithms import exact_sum
 from carryscope.task.columns import Columns
 from carryscope.task.operation import Array, State
 from carryscope.task.sampling import with_states
-from carryscope.verification.algorithms import Algorithm, numbered
+from carryscope.verification.algorithms import Algorithm
 
 POOL = 2000
 """Questions to resample from. Every column has each state equally often, so cascades are common
@@ -46,27 +41,17 @@ and 33 questions share each of Algorithm 1's 60 keys."""
 BASES = 800
 """How many of them are tested at each answer digit."""
 
-CHUNK = 512
-"""Questions per forward pass."""
-
-Way = Literal["tokens", "joint", "heads"]
-
-
-class Scrub(msgspec.Struct, frozen=True, kw_only=True):
-    """The share of answer digits that stay the same."""
-
-    overall: Share
+Way = Literal["joint", "heads"]
 
 
 class Scrubbed(msgspec.Struct, frozen=True, kw_only=True):
-    """One algorithm as a claim about the inside of the model."""
+    """One algorithm as a claim about the inside of the model: answer digits that stay the same."""
 
     name: str
     control: bool
     """Wrong on purpose."""
-    tokens: Scrub
-    joint: Scrub
-    heads: Scrub | None
+    joint: Share
+    heads: Share | None
     """Null if one of its variables belongs to no single column, and so to no head."""
 
 
@@ -89,9 +74,8 @@ class Scrubber:
         self._made: dict[Hashable, Share] = {}
 
     def by(self, algorithm: Algorithm) -> Scrubbed:
-        """One algorithm, in all three ways."""
-        assert algorithm.reads is not None
-        reads, digits = algorithm.reads, range(self._samples.digits + 1)
+        """One algorithm, in both ways."""
+        digits = range(self._samples.digits + 1)
         variables = dict((algorithm.by_head or algorithm.variables)(self._columns))
         heads = self._rows.heads.shape[2]
         keys = [[algorithm.keys(self._columns, k)] * heads for k in digits]
@@ -102,7 +86,6 @@ class Scrubber:
         return Scrubbed(
             name=algorithm.name,
             control=algorithm.control,
-            tokens=_all([self._tokens(k, reads[k]) for k in digits]),
             joint=_all([self._exchanged("joint", k, keys[k]) for k in digits]),
             heads=by_head,
         )
@@ -139,28 +122,7 @@ class Scrubber:
             self._made[known] = Share.of_hits(said == self._rows.said[bases, k])
         return self._made[known]
 
-    def _tokens(self, k: int, read: Bool[Array, " column"]) -> Share:
-        """Resample every column that is not read, if there is one."""
-        known = ("tokens", k, read.tobytes())
-        if known not in self._made:
-            self._made[known] = Share.measured(0, 0) if read.all() else self._resampled(k, read)
-        return self._made[known]
 
-    @torch.inference_mode()
-    def _resampled(self, k: int, read: Bool[Array, " column"]) -> Share:
-        other = self._samples.generator(f"tokens A{k}").permutation(POOL - BASES)[:BASES] + BASES
-        base, source = self._questions[:BASES], self._questions[other]
-        hybrid = replace(
-            base,
-            first=np.where(read, base.first, source.first),
-            second=np.where(read, base.second, source.second),
-        )
-        model = self._rows.engine.model
-        tokens = torch.from_numpy(model.config.layout.encode_answer(hybrid, exact_sum(base)))
-        said = [answer_tokens(model, chunk)[:, -1 - k] for chunk in torch.split(tokens, CHUNK)]
-        return Share.of_hits(torch.cat(said).numpy() == self._rows.said[:BASES, k])
-
-
-def _all(shares: list[Share]) -> Scrub:
-    """All digits together. One with nothing to resample has a share of no questions."""
-    return Scrub(overall=Share.measured(sum(s.count for s in shares), sum(s.of for s in shares)))
+def _all(shares: list[Share]) -> Share:
+    """All digits together."""
+    return Share.measured(sum(s.count for s in shares), sum(s.of for s in shares))

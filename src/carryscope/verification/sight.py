@@ -4,8 +4,7 @@ In: a model. Out: `SightFinding`. Digits are judged teacher-forced, question by 
 receives no carry, is left out. Shares are over uniform questions.
 
 A model that is *blind* to the deciding column can still be right: it assumes one of the two
-carries, and half of the time that is the one. So the finding also says how often blind digits are
-wrong with a carry and without. If the model knows nothing of the carry, the two shares add up to 1.
+carries, and half of the time that is the one.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from jaxtyping import Bool
 
 from carryscope.core.words import with_interval
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.reading import READS, decision_read, digit_shares
+from carryscope.dissection.reading import decision_read, digit_shares
 from carryscope.dissection.samples import Samples
 from carryscope.model.transformer import Transformer
 from carryscope.task.algorithms import exact_sum
@@ -42,16 +41,12 @@ class SightFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Wrong digits and what the heads read. A share of no digits is null."""
 
     questions: int
-    threshold: float
-    """A head reads a column that gets more than this share of its attention."""
     blind: WeightedShare
     """Digits whose deciding column no head reads."""
     wrong_if_blind: WeightedShare | None
     wrong_if_read: WeightedShare | None
     blind_if_wrong: WeightedShare | None
     """Of all wrong digits, those that are blind: the share of errors that the heads explain."""
-    wrong_if_blind_carrying: WeightedShare | None
-    wrong_if_blind_quiet: WeightedShare | None
     cells: list[SightCell]
     statement: str
 
@@ -63,18 +58,15 @@ def study_sight(model: Transformer, *, seed: int = 0) -> SightFinding:
     read, wrong = _read_and_wrong(Engine(model, samples.varied[:1]), sample)
     carried = np.ones_like(read)
     carried[:, 0] = False
-    blind, carrying = carried & ~read, sample.columns.carry_in
+    blind = carried & ~read
     overall = sample.share(blind, carried)
     assert overall is not None
     found = SightFinding(
         questions=len(sample),
-        threshold=READS,
         blind=overall,
         wrong_if_blind=sample.share(wrong, blind),
         wrong_if_read=sample.share(wrong, carried & read),
         blind_if_wrong=sample.share(blind, carried & wrong),
-        wrong_if_blind_carrying=sample.share(wrong, blind & carrying),
-        wrong_if_blind_quiet=sample.share(wrong, blind & ~carrying),
         cells=_cells(sample, read, wrong),
         statement="",
     )

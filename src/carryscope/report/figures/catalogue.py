@@ -60,7 +60,6 @@ FIGURES = {
     "heads": _table("dissection", dissection.head_table, "heads"),
     "nodes": _table("dissection", dissection.node_table, "nodes"),
     "keys": _table("dissection", carrying.key_table, "mlp"),
-    "table": _table("faithfulness", verification.learned_table),
     "carries": _table("dissection", carrying.carry_table, "first_digits"),
     "digits": _curves("digit_curves"),
     "learning": _curves("task_curves"),

@@ -19,7 +19,6 @@ from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.faithfulness import FaithfulnessFinding
 from carryscope.verification.risk import RiskFinding
 from carryscope.verification.stratified import WeightedShare
-from carryscope.verification.table import TableEntry
 
 
 def failures_section(shelf: Shelf) -> Section | None:
@@ -136,7 +135,7 @@ def faithfulness_parts(finding: FaithfulnessFinding) -> list[Part]:
         More([Text(rest)] if rest else []),
         agreement_table(finding),
         Folded("What each algorithm does", [Facts(about)]),
-        More([_inside(finding), *_parting(finding), Folded("By key", [learned_table(finding)])]),
+        More([_inside(finding), *_parting(finding)]),
     ]
 
 
@@ -150,7 +149,6 @@ def agreement_table(finding: FaithfulnessFinding) -> Table:
             "algorithm": lambda one: control_name(one.name, one.control),
             "same whole answer": lambda one: with_interval(one.answer.agreement),
             "of the model's errors it makes too": lambda one: _share(one.answer.also_wrong),
-            "with the same answer": lambda one: _share(one.answer.same_wrong),
             "model wrong where it is right": lambda one: _share(one.answer.left_wrong),
         },
         f"{finding.agreement.questions:,} questions from all {finding.agreement.strata:,} strata, "
@@ -169,14 +167,11 @@ def _inside(finding: FaithfulnessFinding) -> Table:
         finding.inside,
         {
             "algorithm": lambda one: control_name(one.name, one.control),
-            "tokens": lambda one: with_interval(one.tokens.overall),
-            "all heads together": lambda one: with_interval(one.joint.overall),
-            "head by head": lambda one: (
-                with_interval(one.heads.overall) if one.heads is not None else ""
-            ),
+            "all heads together": lambda one: with_interval(one.joint),
+            "head by head": lambda one: with_interval(one.heads) if one.heads is not None else "",
         },
-        "Tokens: columns that the algorithm does not look at. Heads: what they add, taken from "
-        "other questions with the same key, together or each from its own.",
+        "What the heads add, taken from other questions with the same key, together or each from "
+        "its own.",
     )
 
 
@@ -202,29 +197,3 @@ def _parting(finding: FaithfulnessFinding) -> list[Folded]:
         )
         found += [Folded(title, [table])] if table.rows else []
     return found
-
-
-def learned_table(finding: FaithfulnessFinding) -> Table:
-    """The digit that the model gives for each of its keys, and how surely."""
-    return Table.crossed(
-        "table",
-        "The learned table: the digit for each key",
-        [(digit.digit, entry) for digit in finding.table for entry in digit.entries],
-        "key",
-        row=lambda key: f"{key[0]}, {key[1].state or '-'}{' +' if key[1].carry else ''}",
-        column=lambda key: "-" if key[1].base_add is None else str(key[1].base_add),
-        cell=lambda key: _entry(key[1]),
-        caption="Columns: the base sum of the digit's own column. Rows: the digit, the state one "
-        f"column below ({LETTERS.partition(': ')[2]}), and + where the column two below makes a "
-        f"{TASK.carry}. Shade: how often the model gives another digit. * not Algorithm 1's digit.",
-    )
-
-
-def _entry(entry: TableEntry) -> Cell:
-    other = "" if entry.next_token is None else f", else most often {entry.next_token}"
-    return Cell(
-        f"{entry.token}{'*' if entry.differs else ''}",
-        shade=1 - entry.purity.estimate,
-        tip=f"{entry.token} in {percent(entry.purity.estimate)}{other}; Algorithm 1 has "
-        f"{entry.algorithm_1}",
-    )
