@@ -15,7 +15,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from carryscope.core.machine import share_cores
 from carryscope.version import __version__
+
+share_cores()  # before torch is loaded: its threads read this when they start
 
 if TYPE_CHECKING:
     from carryscope.api import import_model, load, study, train

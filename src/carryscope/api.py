@@ -16,7 +16,13 @@ from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import only_writer, read_json, write_json
 from carryscope.model.config import FORMAT_VERSION
-from carryscope.model.files import CONFIG_FILE, check_free, check_version, save_weights
+from carryscope.model.files import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    check_free,
+    check_version,
+    save_weights,
+)
 from carryscope.model.transformer_lens import read_state_dict
 from carryscope.run import Run
 from carryscope.shipped import run_directory
@@ -115,7 +121,7 @@ def import_model(source: Path | str, directory: Path | str) -> Run:
     with only_writer(directory):
         if (directory / CONFIG_FILE).exists():
             raise CallError(f"There is a run at {directory} already. Choose another --out.")
-        check_free(directory)
+        check_free(directory, but=WEIGHTS_FILE)  # an import that was killed leaves them behind
         save_weights(model, directory)
         config = RunConfig(format_version=FORMAT_VERSION, source=source.name, model=model.config)
         write_json(directory / CONFIG_FILE, config)

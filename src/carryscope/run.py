@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from carryscope.certificate.certify import MINUTES, UNTIL, certify
+from carryscope.certificate.certify import check_settings as check_proof_settings
 from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
@@ -54,7 +55,14 @@ from carryscope.training.losses import StepRecord
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding, faithful, same_algorithms
 from carryscope.verification.own_algorithm import load_algorithm
-from carryscope.verification.risk import BUDGET, WIDTH, RiskFinding, measure_risk, precise_enough
+from carryscope.verification.risk import (
+    BUDGET,
+    WIDTH,
+    RiskFinding,
+    check_settings,
+    measure_risk,
+    precise_enough,
+)
 
 if TYPE_CHECKING:
     from carryscope.report.explorer.page import ExplorerPage
@@ -101,6 +109,7 @@ class Run(RunDirectory):
         The seed of the questions is that of the findings that are there, or 0.
         """
         parts = chosen_parts(only)
+        Samples(self.config.model.digits, seed or 0)  # refuses a seed that makes no sense
 
         def there(known: Dissection) -> bool:
             missing = [
@@ -145,14 +154,18 @@ class Run(RunDirectory):
         Sampling ends when the 95 % interval is as wide as `width` times the estimate, or after
         `budget` questions. An estimate that is already this precise is reused.
         """
-        return self.find(
-            RISK,
-            lambda *_: measure_risk(
+        check_settings(seed, width, budget)
+        enough = partial(precise_enough, seed=seed, width=width, budget=budget)
+
+        def make(known: RiskFinding | None, _: object) -> RiskFinding:
+            found = measure_risk(
                 self.model(), seed=seed, width=width, budget=budget, progress=progress
-            ),
-            enough=lambda known: precise_enough(known, seed=seed, width=width, budget=budget),
-            again=again,
-        )
+            )
+            # A measurement that was stopped early does not replace one that saw more.
+            better = known is not None and not enough(found) and known.evaluated > found.evaluated
+            return known if known is not None and better else found
+
+        return self.find(RISK, make, enough=enough, again=again)
 
     def faithfulness(
         self,
@@ -169,6 +182,7 @@ class Run(RunDirectory):
         """
         dissection = self.known(DISSECTION)
         digits = self.config.model.digits
+        Samples(digits, seed)  # a seed that makes no sense is refused, whatever is there
         own = load_algorithm(algorithm, digits) if isinstance(algorithm, str) else algorithm
         return self.find(
             FAITHFULNESS,
@@ -196,13 +210,16 @@ class Run(RunDirectory):
         a dask scheduler whose workers do the work instead.
         """
 
+        count = worker_count(workers)
+        check_proof_settings(until, minutes, count)
+
         def make(known: Certificate | None, keep: Callable[[Certificate], None]) -> Certificate:
             return certify(
                 self.model(),
                 known=None if again else known,
                 until=until,
                 minutes=minutes,
-                workers=worker_count(workers),
+                workers=count,
                 cluster=cluster,
                 keep=keep,
                 progress=progress,

@@ -58,7 +58,7 @@ def test_a_link_a_pipe_or_a_device_is_not_replaced(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "mine")
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "link", tmp_path / "pipe", Path(os.devnull)):
-        with pytest.raises(CallError, match="must be an ordinary file"):
+        with pytest.raises(CallError, match="it is (a directory|not an ordinary file)"):
             write_bytes(path, b"new")
     assert (tmp_path / "mine").read_bytes() == b"precious"
     assert (tmp_path / "link").is_symlink()

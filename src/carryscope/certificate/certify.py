@@ -195,7 +195,7 @@ def certify(
     `known` is continued. `keep` receives a checkpoint now and then, and whatever ends the search
     what is proved by then.
     """
-    _check_settings(until, minutes, workers)
+    check_settings(until, minutes, workers)
     began, search = time.monotonic(), ProofSearch(model, known)
 
     def found(ended: str) -> Certificate:
@@ -217,7 +217,8 @@ def certify(
     return msgspec.structs.replace(found(ended), spot_checks=spot_check(model, search.proofs))
 
 
-def _check_settings(until: float, minutes: float, workers: int) -> None:
+def check_settings(until: float, minutes: float, workers: int) -> None:
+    """Refuse settings that make no sense."""
     if not 0 < until <= 1:
         raise CallError(f"until must be above 0 and at most 1. Got {until}.")
     if not minutes > 0:

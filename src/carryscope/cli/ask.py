@@ -82,7 +82,7 @@ def _split(words: Sequence[str], file: Path | None) -> tuple[str | None, list[st
     if "+" in sums:
         raise CallError(f"Put each sum in quotes: {example(run)}. Got {len(words)} words.")
     if file is not None:
-        sums += _lines(read_bytes(file).decode(errors="replace"))
+        sums += _lines(read_bytes(file, pipes=True).decode(errors="replace"))
     if STANDARD_INPUT in sums:
         at = sums.index(STANDARD_INPUT)
         sums[at : at + 1] = _lines(sys.stdin.read())

@@ -15,8 +15,9 @@ from types import FrameType
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from carryscope.cli.console import log
+from carryscope.cli.console import log, print_plain
 from carryscope.core.progress import Advance, Progress, Stopped
+from carryscope.core.words import visible
 
 LOG_SECONDS = 10.0
 """Time between log lines where there is no terminal for a bar."""
@@ -90,7 +91,7 @@ class _Bar:
         self._bar.advance(self._task, amount)
         if task.total is not None and task.completed > task.total:
             self._bar.update(self._task, total=task.completed)
-        note = note or task.fields["note"]
+        note = visible(note) or task.fields["note"]
         self._bar.update(
             self._task, done=_so_far(task.completed, task.total, self._unit), note=note
         )
@@ -129,7 +130,7 @@ class _Lines:
         return f"({left:.0f} s left)"
 
     def _print(self, line: str) -> None:
-        log.print(line, markup=False, soft_wrap=True)
+        print_plain(line, to=log)
 
 
 def _so_far(done: int | float, total: int | float | None, unit: str) -> str:

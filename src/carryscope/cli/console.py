@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from rich.console import Console
 
+from carryscope.core.words import visible
+
 if TYPE_CHECKING:
     from carryscope.run import Run
 
@@ -31,9 +33,9 @@ def print_json(record: Any) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n")
 
 
-def print_plain(text: object) -> None:
-    """A line as it is: a path may hold brackets that look like markup, and must not be wrapped."""
-    screen.print(str(text), markup=False, soft_wrap=True)
+def print_plain(text: object, *, to: Console = screen) -> None:
+    """A line of plain text. A path may hold what looks like markup, and must not be wrapped."""
+    to.print(visible(str(text)), markup=False, soft_wrap=True)
 
 
 def print_finding(finding: Any, path: Path, *, json: bool, verbose: bool = False) -> None:

@@ -6,17 +6,23 @@ Exit codes: 0 done, 1 the work failed, 2 the call was wrong.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from carryscope.core.errors import CallError, WorkError, command, program
 from carryscope.core.progress import Stopped
+from carryscope.core.words import visible
 from carryscope.version import __version__
 
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
+
+LONGEST_LINE = 2000
+"""Characters of an error at most: somebody may ask for a sum of a million digits."""
 
 COMMANDS = {
     "study": ("study:study", "Train a model and see what it learned: the place to start."),
@@ -59,7 +65,9 @@ def make_app(called: str | None) -> App:
 
 
 def main() -> None:
-    """The console script."""
+    """The console script. Where it was started without an output, it prints into nothing."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
     sys.exit(run(sys.argv[1:]))
 
 
@@ -70,27 +78,41 @@ def run(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:2], "--help"]
     try:
-        _check_command(arguments)
+        _check_words(arguments)
         app = make_app(arguments[0] if arguments else None)
         app(arguments, exit_on_error=False, print_error=False, result_action="return_none")
-    except BrokenPipeError:
-        # The reader has seen enough. Nothing is left to be flushed on the way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        _flush_nothing()
     except (CallError, CycloptsError) as error:
         return _failed(error if isinstance(error, CallError) else _about_call(error), 2)
     except Stopped as stop:
         return _failed(f"{stop} Continue with: {command(*arguments)}", 1)
-    except (WorkError, OSError) as error:
-        return _failed(error, 1)
+    except (WorkError, OSError, MemoryError) as error:
+        _flush_nothing() if isinstance(error, OSError) else None
+        return _failed(error if str(error) else "There is too little memory for this.", 1)
     except KeyboardInterrupt:
         return _failed("Interrupted.", 1)
     return 0
 
 
-def _check_command(arguments: Sequence[str]) -> None:
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+def _flush_nothing() -> None:
+    """What could not be printed is not tried again on the way out."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _check_words(arguments: Sequence[str]) -> None:
+    """Refuse a command that there is not, and options without a value."""
+    name = arguments[0] if arguments else "--help"
+    if not name.startswith("-") and name not in COMMANDS:
         commands = ", ".join(COMMANDS)
-        raise CallError(f"There is no command '{arguments[0]}'. The commands are {commands}.")
+        raise CallError(f"There is no command '{name}'. The commands are {commands}.")
+    for before, word in pairwise(arguments if name != "ask" else ()):
+        value = word.partition("=")[2] if word.startswith("--") and "=" in word else word
+        if not value.strip():
+            option = word.partition("=")[0] or before
+            raise CallError(f"{option} must not be empty. See {command(name, '--help')}.")
 
 
 def _about_call(error: CycloptsError) -> str:
@@ -99,6 +121,8 @@ def _about_call(error: CycloptsError) -> str:
 
     name, given = " ".join(error.command_chain or ()), error.unused_tokens or []
     see = f"See {command(*name.split(), '--help')}."
+    if isinstance(error, MissingArgumentError) and error.argument and error.tokens_so_far:
+        return f"{error.argument.name} needs more than {' '.join(error.tokens_so_far)}. {see}"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         unknown = [word for word in given if word[0] == "-" and word not in error.argument.names]
         besides = f" and has no {', '.join(unknown)}" if unknown else ""
@@ -109,5 +133,8 @@ def _about_call(error: CycloptsError) -> str:
 
 
 def _failed(why: object, code: int) -> int:
-    print("carryscope:", " ".join(str(why).split()), file=sys.stderr)
+    line = visible(" ".join(str(why).split()))
+    if len(line) > LONGEST_LINE:
+        line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 :]}"
+    print("carryscope:", line, file=sys.stderr)
     return code

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
+
+
+def whole_number(_: Any, tokens: Sequence[Token]) -> int:
+    """A whole number. Nothing is rounded to one."""
+    text = tokens[0].value
+    if not re.fullmatch(r"[+-]?[0-9]{1,20}", text):
+        raise ValueError(f"it must be a whole number. Got '{text}'.")
+    return int(text)
+
+
+WHOLE = Parameter(converter=whole_number)
+"""For options that are whole numbers."""
+
 
 RunName = Annotated[str, Parameter(help="A run directory or the name of a shipped model.")]
 AnyRun = Annotated[
@@ -14,6 +29,7 @@ AnyRun = Annotated[
 ]
 Threads = Annotated[
     int | None,
+    WHOLE,
     Parameter(help="Processor threads. Default: all cores. Fewer are faster on a busy machine."),
 ]
 Cluster = Annotated[
@@ -27,7 +43,9 @@ OutFile = Annotated[
     Path | None,
     Parameter(help="The file to write. Default: in the run directory, or here for a shipped one."),
 ]
-QuestionSeed = Annotated[int, Parameter(help="Seed of the questions.")]
+Count = Annotated[int, WHOLE]
+OptionalCount = Annotated[int | None, WHOLE]
+QuestionSeed = Annotated[int, WHOLE, Parameter(help="Seed of the questions.")]
 Again = Annotated[bool, Parameter(help="Make the finding again, even if it is there.")]
 Verbose = Annotated[bool, Parameter(help="Show all tables.")]
 Open = Annotated[bool, Parameter(help="Open the page in a browser.")]

@@ -9,6 +9,7 @@ from carryscope.cli.bars import bars
 from carryscope.cli.console import log, opened, print_json, print_plain
 from carryscope.cli.options import AnyRun, Json, Open, OutFile
 from carryscope.core.errors import CallError
+from carryscope.core.storage import check_place
 
 if TYPE_CHECKING:
     from carryscope.report.shelf import Shelf
@@ -50,11 +51,9 @@ def explorer(run: AnyRun = None, /, *, out: OutFile = None, json: Json = False) 
 
     chosen = opened(run)
     path = place(chosen, "explorer.html", out)
-    if path.is_dir():
-        raise CallError(f"--out must be a file to write. Got the directory {path}.")
     why = chosen.read(DISSECTION).why
     if why:
-        log.print(f"Written without findings: {why}", markup=False, soft_wrap=True)
+        print_plain(f"Written without findings: {why}", to=log)
     size = chosen.explorer().save(path)
     if json:
         print_json({"path": str(path), "bytes": size})
@@ -98,9 +97,10 @@ def place(run: Run, file: str, out: Path | None) -> Path:
     """Where to write a page: where it was asked for, in the run, or here for a shipped model."""
     from carryscope.shipped import SHIPPED
 
-    if out is not None:
-        return out
-    return Path(file) if run.directory.parent == SHIPPED else run.directory / file
+    if out is None:
+        out = Path(file) if run.directory.parent == SHIPPED else run.directory / file
+    check_place(out)
+    return out
 
 
 def write_figures(shelf: Shelf, names: list[str] | None, out: Path, ending: Ending) -> list[Path]:
@@ -114,7 +114,7 @@ def write_figures(shelf: Shelf, names: list[str] | None, out: Path, ending: Endi
         except CallError as error:
             if names:
                 raise
-            log.print(f"No {name}: {error}", markup=False, soft_wrap=True)
+            print_plain(f"No {name}: {error}", to=log)
             continue
         paths.append(picture.save(out / f"{name}.{ending}"))
     return paths

@@ -11,6 +11,9 @@ from typing import Any
 
 import msgspec
 
+TINY = 1e-9
+"""By how much rounding may move the end of an interval."""
+
 Z_95 = 1.959963984540054
 """The normal quantile of a two-sided 95 % interval."""
 
@@ -31,6 +34,10 @@ class Share(msgspec.Struct, frozen=True):
     of: int
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.count <= self.of and -TINY <= self.low <= self.high <= 1 + TINY):
+            raise ValueError("a share must be a part of a whole, with an interval from 0 to 1")
 
     @property
     def estimate(self) -> float:
@@ -56,6 +63,10 @@ class Mean(msgspec.Struct, frozen=True):
     of: int
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        if not (self.of >= 0 and self.low - TINY <= self.estimate <= self.high + TINY):
+            raise ValueError("a mean must lie in its interval")
 
     @classmethod
     def measured(cls, values: Sequence[float]) -> Mean:

@@ -1,10 +1,23 @@
-"""What something ran on, in words: it belongs beside every time that was measured."""
+"""What something runs on: in words, beside every time that was measured; and its memory."""
 
 from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
+
+from carryscope.core.errors import CallError
+
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""Where Linux says how much memory a container may use."""
+
+SLEEP_SOON = {"GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "0"}
+"""How long a thread spins before it sleeps: for GNU's OpenMP some microseconds, for Intel's not at
+all. Without other work a step takes as long as with spinning, measured to a millisecond."""
+
+USUAL_MEMORY = 16 << 30
+"""Taken for the machine's memory where the system does not say."""
 
 
 def machine() -> str:
@@ -15,6 +28,40 @@ def machine() -> str:
         f"{os.cpu_count()} cores ({_processor()}), Python {platform.python_version()}, "
         f"torch {torch.__version__}"
     )
+
+
+def share_cores() -> None:
+    """Let threads that wait for each other sleep at once, instead of spinning.
+
+    A thread that spins keeps the core that the other one needs. Beside two busy processes a
+    training step of 58 ms took 1,230 ms. What the user has set stays.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        for name, value in SLEEP_SOON.items():
+            os.environ.setdefault(name, value)
+
+
+def memory() -> int:
+    """The memory that this process may use, in bytes."""
+    limits = [USUAL_MEMORY]
+    with suppress(AttributeError, ValueError, OSError):
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError, ValueError):
+        limits.append(int(CONTAINER_LIMIT.read_text()))
+    with suppress(ImportError):
+        import resource
+
+        limits.append(resource.getrlimit(resource.RLIMIT_AS)[0])
+    return min(limit for limit in limits if limit > 0)
+
+
+def check_memory(needed: int | float, what: str) -> None:
+    """Refuse work that cannot fit into memory, before anything is allocated for it."""
+    if needed > memory():
+        raise CallError(
+            f"{what} needs about {needed / 1e9:,.1f} GB of memory. "
+            f"There are {memory() / 1e9:,.1f} GB."
+        )
 
 
 def _processor() -> str:

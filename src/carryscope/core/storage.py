@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from carryscope.core.errors import CallError, WorkError
+from carryscope.core.machine import check_memory
 
 T = TypeVar("T")
 
 LOCK_FILE = ".lock"
+
+RUN_FILES = ("config.json", "model.safetensors", "metrics.jsonl", "readme.md", LOCK_FILE)
+RUN_FOLDERS = ("findings", "checkpoint", "rounds")
+"""What makes a run. The first two files are in every finished one."""
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -43,9 +49,16 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise
 
 
+def write_output(path: Path, content: bytes) -> None:
+    """Write a file at a place that a person named, which must not be part of a run."""
+    check_place(path)
+    write_bytes(path, content)
+
+
 def check_place(path: Path) -> None:
-    """Refuse a place that cannot be written to, before work is done for it."""
+    """Refuse a place that cannot be written to, or must not be, before work is done for it."""
     try:
+        _check_is_no_part_of_a_run(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         _mode_to_keep(path)
         with tempfile.TemporaryFile(dir=path.parent):
@@ -54,13 +67,24 @@ def check_place(path: Path) -> None:
         raise _cannot_write(path, error) from error
 
 
+def _check_is_no_part_of_a_run(path: Path) -> None:
+    """Weights, settings and findings are not overwritten by pages about them."""
+    place = path.parent.resolve() / path.name
+    for run in place.parents:
+        if all((run / name).exists() for name in RUN_FILES[:2]):
+            first, *below = place.relative_to(run).parts
+            if first.lower() in (RUN_FOLDERS if below else RUN_FILES):
+                raise CallError(f"{path} is part of the run at {run}. Write to another place.")
+
+
 def _mode_to_keep(path: Path) -> int:
     """The permissions of the file that is there, or those of a new one.
 
     A device, a pipe or a link is refused: replacing it would destroy something else.
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise CallError(f"{path} must be an ordinary file. Choose another place to write to.")
+        kind = "a directory" if path.is_dir() else "not an ordinary file"
+        raise CallError(f"Cannot write {path}: it is {kind}. Choose another --out.")
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -80,17 +104,26 @@ def write_json(path: Path, record: Any) -> None:
 def read_json(path: Path, kind: type[T]) -> T:
     """Read a record back by type. A missing or damaged file is a one-line error."""
     try:
-        return msgspec.json.decode(read_bytes(path), type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return msgspec.json.decode(read_bytes(path).decode(), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CallError(f"{path} is damaged or not a carryscope file: {error}.") from error
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read a whole file. One that cannot be read is a one-line error."""
+def read_bytes(path: Path, *, pipes: bool = False) -> bytes:
+    """Read a whole file. One that cannot be read, or that never ends, is a one-line error.
+
+    With `pipes` it may also be a pipe, which the shell makes of `<(command)`.
+    """
     try:
+        found = path.stat()
+        if not (stat.S_ISREG(found.st_mode) or (pipes and stat.S_ISFIFO(found.st_mode))):
+            raise CallError(f"Cannot read {path}: it is not an ordinary file.")
+        check_memory(found.st_size, f"Reading {path}")
         return path.read_bytes()
-    except OSError as error:
-        raise CallError(f"Cannot read {path}: {error.strerror}.") from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, CallError):
+            raise
+        raise CallError(f"Cannot read {path}: {getattr(error, 'strerror', error)}.") from error
 
 
 @contextlib.contextmanager

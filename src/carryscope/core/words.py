@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -13,6 +14,9 @@ DIGITS = 3
 
 DECIMALS = 6
 """Decimals of a percentage at most."""
+
+STEERING = ("Cc", "Cf", "Cs", "Co")
+"""Kinds of signs that are not seen: they control, join, turn around, or stand for bytes."""
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -27,6 +31,16 @@ class Interval(Protocol):
     def low(self) -> float: ...
     @property
     def high(self) -> float: ...
+
+
+def visible(text: str) -> str:
+    """Text from outside, with signs that would steer a terminal written out: "\\x1b[2J"."""
+    return "".join(
+        sign.encode("unicode_escape").decode()
+        if unicodedata.category(sign) in STEERING and sign != "\n"
+        else sign
+        for sign in text
+    )
 
 
 def percent(share: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from carryscope.core.errors import CallError
@@ -9,6 +11,13 @@ from carryscope.task.tokens import Format, FormatName
 
 FORMAT_VERSION = 1
 """Version of the run directory's files. A newer one is refused, never guessed at."""
+
+
+MOST_LAYERS = 100
+"""More than anybody trains to add."""
+
+BYTES = 4
+"""Bytes of a parameter: they are float32."""
 
 
 def paper_width(heads: int) -> int:
@@ -45,6 +54,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def __post_init__(self) -> None:
         self._at_least("layers", self.layers, 1)
+        if self.layers > MOST_LAYERS:
+            raise CallError(f"layers must be at most {MOST_LAYERS}. Got {self.layers}.")
         self._at_least("heads", self.heads, 1)
         if self.d_model == 0 and self.heads > 512:
             raise CallError(f"heads must be at most 512 unless d_model is set. Got {self.heads}.")
@@ -78,3 +89,30 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def context(self) -> int:
         """Tokens in a question with its answer."""
         return self.layout.context
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every parameter, by its TransformerLens name."""
+        d, heads, e = self.d_model, self.heads, self.d_head
+        norm: dict[str, tuple[int, ...]] = {"w": (d,), "b": (d,)}
+        block = {f"ln1.{name}": shape for name, shape in norm.items()}
+        for part in "QKV":
+            block |= {f"attn.W_{part}": (heads, d, e), f"attn.b_{part}": (heads, e)}
+        block |= {"attn.W_O": (heads, e, d), "attn.b_O": (d,)}
+        if self.d_mlp:
+            block |= {f"ln2.{name}": shape for name, shape in norm.items()}
+            block |= {"mlp.W_in": (d, self.d_mlp), "mlp.b_in": (self.d_mlp,)}
+            block |= {"mlp.W_out": (self.d_mlp, d), "mlp.b_out": (d,)}
+        return {
+            "embed.W_E": (self.vocabulary, d),
+            "pos_embed.W_pos": (self.context, d),
+            **{f"blocks.{i}.{n}": shape for i in range(self.layers) for n, shape in block.items()},
+            **{f"ln_final.{name}": shape for name, shape in norm.items()},
+            "unembed.W_U": (d, self.vocabulary),
+            "unembed.b_U": (self.vocabulary,),
+        }
+
+    @property
+    def size(self) -> int:
+        """The bytes of all parameters."""
+        return BYTES * sum(math.prod(shape) for shape in self.shapes.values())

@@ -19,6 +19,7 @@ import safetensors
 import safetensors.numpy
 
 from carryscope.core.errors import CallError, command
+from carryscope.core.machine import check_memory
 from carryscope.core.storage import read_bytes, read_json, write_bytes
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.task.operation import Array
@@ -32,6 +33,9 @@ T = TypeVar("T")
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+
+COPIES = 3
+"""How often the weights are in memory while a model is loaded: as a file, as tensors, in it."""
 
 
 class _Header(msgspec.Struct):
@@ -62,10 +66,10 @@ def check_version(directory: Path) -> None:
         )
 
 
-def check_free(directory: Path) -> None:
-    """Refuse to make a run in a directory that holds something else."""
+def check_free(directory: Path, *, but: str = "") -> None:
+    """Refuse to make a run in a directory that holds something else `but` this file."""
     found = [path.name for path in directory.iterdir() if not path.name.startswith(".")]
-    if found:
+    if set(found) - {but}:
         raise CallError(
             f"{directory} holds no run, but it is not empty ({min(found)}). Choose another --out."
         )
@@ -77,9 +81,12 @@ def read_model_config(directory: Path) -> ModelConfig:
     return read_json(directory / CONFIG_FILE, _ModelPart).model
 
 
-def read_arrays(directory: Path) -> dict[str, Array]:
+def read_arrays(directory: Path, config: ModelConfig) -> dict[str, Array]:
     """The weights of a run as numpy arrays."""
-    return _read_checked(_weights_file(directory), safetensors.numpy.load)[0]
+    path = _weights_file(directory)
+    arrays = _read_checked(path, safetensors.numpy.load)[0]
+    check_weights(config, arrays, path)
+    return arrays
 
 
 def load_model(directory: Path) -> Transformer:
@@ -149,30 +156,48 @@ def _split(content: bytes) -> tuple[dict[str, Any], bytes]:
     return json.loads(content[8 : 8 + length]), content[8 + length :]
 
 
-def with_weights(config: ModelConfig, weights: dict[str, Tensor], source: Path) -> Transformer:
-    """A model with the given weights, which must fit the config exactly."""
+def with_weights(config: ModelConfig, weights: Mapping[str, Tensor], source: Path) -> Transformer:
+    """A model with the given weights, which must fit the config exactly and be finite."""
     from carryscope.model.transformer import Transformer
 
+    check_weights(config, weights, source)
     model = Transformer(config)
-    expected, found = _described(model.state_dict()), _described(weights)
+    model.load_state_dict(weights)
+    for name, weight in model.named_parameters():
+        if not weight.isfinite().all():
+            raise CallError(f"{source} has a number in {name} that is infinite or none at all.")
+    return model.eval()
+
+
+def check_weights(
+    config: ModelConfig, weights: Mapping[str, Tensor] | Mapping[str, Array], source: Path
+) -> None:
+    """Refuse tensors that are not those of a model of this shape, before any is made."""
+    check_memory(COPIES * config.size, f"The model of {source}")
+    expected = {name: f"{shape} float32" for name, shape in config.shapes.items()}
+    found = {
+        name: f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+        for name, tensor in weights.items()
+    }
     for name in sorted(expected | found):
         if expected.get(name) != found.get(name):
             raise CallError(
                 f"{source} does not fit its config: {name} must be "
                 f"{expected.get(name, 'absent')}. Got {found.get(name, 'nothing')}."
             )
-    model.load_state_dict(weights)
-    return model.eval()
-
-
-def _described(weights: Mapping[str, Tensor]) -> dict[str, str]:
-    return {name: f"{tuple(t.shape)} {t.dtype}" for name, t in weights.items()}
 
 
 def weights_hash(model: Transformer) -> str:
-    """One hash over all weights and their names."""
-    digest = hashlib.sha256()
+    """The hash of a model: of its config, and of its weights with their names.
+
+    The same bytes can be read as two heads or as four, which are different models. A config's
+    usual values are left out, so that a new field does not change the hash of older models.
+    """
+    weights = hashlib.sha256()
     for name, weight in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(weight.detach().contiguous().numpy().tobytes())
-    return digest.hexdigest()
+        weights.update(name.encode())
+        weights.update(weight.detach().contiguous().numpy().tobytes())
+    usual = {field.name: field.default for field in msgspec.structs.fields(ModelConfig)}
+    given = msgspec.structs.asdict(model.config)
+    unusual = {name: given[name] for name in sorted(given) if given[name] != usual[name]}
+    return hashlib.sha256(msgspec.json.encode([unusual, weights.hexdigest()])).hexdigest()

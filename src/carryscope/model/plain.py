@@ -33,7 +33,8 @@ class PlainModel:
     @classmethod
     def read(cls, directory: Path) -> PlainModel:
         """The model of a run directory."""
-        config, arrays = read_model_config(directory), read_arrays(directory)
+        config = read_model_config(directory)
+        arrays = read_arrays(directory, config)
         return cls(config, {name: array.astype(np.float64) for name, array in arrays.items()})
 
     @property

@@ -8,17 +8,18 @@ import ctypes
 import torch
 
 from carryscope.core.errors import CallError
+from carryscope.core.workers import cores
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """glibc's names for when freed memory goes back to the operating system."""
 
 
 def use_machine(threads: int | None) -> None:
-    """Use so many threads in this process, by default all cores, and keep freed memory."""
+    """Use so many threads in this process, at most one for each core, and keep freed memory."""
     if threads is not None and threads < 1:
         raise CallError(f"threads must be at least 1. Got {threads}.")
     if threads is not None:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(min(threads, cores()))
     keep_freed_memory()
 
 

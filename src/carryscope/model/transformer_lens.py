@@ -13,15 +13,17 @@ from __future__ import annotations
 import io
 import re
 import warnings
+import zipfile
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from carryscope.core.errors import CallError
-from carryscope.core.storage import read_bytes, write_bytes
+from carryscope.core.machine import check_memory
+from carryscope.core.storage import read_bytes, write_output
 from carryscope.model.config import ModelConfig
-from carryscope.model.files import with_weights
+from carryscope.model.files import check_weights, with_weights
 from carryscope.model.transformer import Transformer
 
 _BUFFERS = ("attn.mask", "attn.IGNORE")
@@ -34,8 +36,11 @@ def read_state_dict(path: Path) -> Transformer:
         with warnings.catch_warnings():
             # Warnings about pickle protocols: the file is either read, or refused below.
             warnings.simplefilter("ignore")
+            check_memory(_unpacked_size(content), f"Unpacking {path}")
             loaded = torch.load(content, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged pickle can raise anything
+        if isinstance(error, CallError):
+            raise
         raise CallError(
             f"{path} is not a state dict that can be read safely (weights only). "
             "Save it with torch.save(model.state_dict(), path)."
@@ -44,12 +49,32 @@ def read_state_dict(path: Path) -> Transformer:
         isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in loaded.items()
     ):
         raise CallError(f"{path} must hold a state dict of tensors. Got {type(loaded).__name__}.")
-    weights = {
-        name: tensor.to(torch.float32)
-        for name, tensor in loaded.items()
-        if not name.endswith(_BUFFERS)
-    }
-    return with_weights(infer_config(weights, path), weights, path)
+    weights = {name: t for name, t in loaded.items() if not name.endswith(_BUFFERS)}
+    for name, tensor in weights.items():
+        _check_tensor(name, tensor, path)
+    config = infer_config(weights, path)
+    # A few bytes can stand for a tensor of any size, until it is converted or copied.
+    described = {n: torch.empty(t.shape, device="meta").float() for n, t in weights.items()}
+    check_weights(config, described, path)
+    return with_weights(config, {name: t.float() for name, t in weights.items()}, path)
+
+
+def _unpacked_size(content: io.BytesIO) -> int:
+    """The bytes that an archive holds: a small one can hold very many."""
+    found = zipfile.is_zipfile(content)
+    size = sum(file.file_size for file in zipfile.ZipFile(content).infolist()) if found else 0
+    content.seek(0)
+    return size
+
+
+def _check_tensor(name: str, tensor: Tensor, source: Path) -> None:
+    """Refuse what is no plain tensor of real numbers."""
+    kind = str(tensor.dtype).removeprefix("torch.")
+    if tensor.is_meta or tensor.is_nested or tensor.layout != torch.strided:
+        kind = "meta" if tensor.is_meta else str(tensor.layout).removeprefix("torch.")
+    elif tensor.is_floating_point() and not tensor.is_quantized:
+        return
+    raise CallError(f"{source}: {name} must be a plain tensor of real numbers. Got {kind}.")
 
 
 def infer_config(weights: dict[str, Tensor], source: Path) -> ModelConfig:
@@ -97,7 +122,7 @@ def write_state_dict(model: Transformer, path: Path) -> None:
         state[f"blocks.{layer}.attn.IGNORE"] = torch.tensor(-torch.inf)
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    write_bytes(path, buffer.getvalue())
+    write_output(path, buffer.getvalue())
 
 
 def hooked_transformer_config(config: ModelConfig) -> dict[str, object]:

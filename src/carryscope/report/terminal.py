@@ -16,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text as Line
 
+from carryscope.core.words import visible
 from carryscope.report.parts import Commands, Facts, Part, Section, Text, lowered
 from carryscope.report.tables import Table
 
@@ -52,7 +53,7 @@ def show(parts: Iterable[Part], console: Console, *, verbose: bool = False) -> N
 def _styled(text: str, style: str = "") -> Line:
     """Text that is never taken for markup; what stands between backticks is grey."""
     line = Line(style=style)
-    for i, piece in enumerate(re.split(r"`([^`]+)`", text)):
+    for i, piece in enumerate(re.split(r"`([^`]+)`", visible(text))):
         line.append(piece, STYLES["faint"] if i % 2 else style or None)
     return line
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+import torch
 
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.storage import read_bytes, write_bytes
@@ -26,8 +27,9 @@ METRICS_FILE = "metrics.jsonl"
 
 
 def save_checkpoint(trainer: Trainer, seconds: float, directory: Path) -> None:
-    """Write the trainer's state and the seconds it has been training."""
-    notes = {"step": str(trainer.step), "seconds": repr(seconds)}
+    """Write the trainer's state, the seconds it has been training, and with how many threads."""
+    threads = str(torch.get_num_threads())
+    notes = {"step": str(trainer.step), "seconds": repr(seconds), "threads": threads}
     write_tensors(directory / CHECKPOINT_FILE, trainer.state(), notes)
 
 
@@ -44,6 +46,13 @@ def load_checkpoint(trainer: Trainer, directory: Path) -> float:
         raise CallError(
             f"{path} does not belong to this run. Delete it to train from the start."
         ) from error
+
+
+def note_in_checkpoint(directory: Path, name: str) -> int:
+    """A whole number that the checkpoint notes, such as `step` or `threads`; 0 if there is none."""
+    path = directory / CHECKPOINT_FILE
+    text = read_tensors(path)[1].get(name, "") if path.exists() else ""
+    return int(text) if text.isdecimal() and len(text) < 20 else 0
 
 
 class MetricsWriter:

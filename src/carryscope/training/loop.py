@@ -15,6 +15,7 @@ from pathlib import Path
 from torch import Tensor
 
 from carryscope.core.errors import CallError, WorkError
+from carryscope.core.machine import check_memory
 from carryscope.core.progress import Progress, Stopped, silent
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
 from carryscope.model.files import (
@@ -23,7 +24,6 @@ from carryscope.model.files import (
     check_free,
     check_version,
     load_model,
-    read_tensors,
     save_weights,
     weights_hash,
 )
@@ -33,6 +33,7 @@ from carryscope.training.checkpoint import (
     CHECKPOINT_FILE,
     MetricsWriter,
     load_checkpoint,
+    note_in_checkpoint,
     read_metrics,
     save_checkpoint,
 )
@@ -46,7 +47,7 @@ from carryscope.training.summary import (
     card,
     summarise,
 )
-from carryscope.training.trainer import Trainer
+from carryscope.training.trainer import Trainer, memory_needed
 
 LOOK_EVERY = 50
 """Steps between measurements of the held-out loss, if there is a target to stop at."""
@@ -65,12 +66,18 @@ def train(
     """Train a run to its end, or until its held-out loss is at most `until_loss`.
 
     `start_from` is the run whose weights the config starts from, if any; it is needed only once.
-    `threads` holds for the whole process; another number rounds sums differently. A checkpoint
+    `threads` holds for the whole process. Another number rounds sums differently, so a training
+    that was stopped continues with the number it began with, unless another is given. A checkpoint
     is written every `checkpoint_every` seconds, and when `progress` stops the work. A finished
     run is not trained again.
     """
-    if checkpoint_every < 0:
+    if not checkpoint_every >= 0:
         raise CallError(f"checkpoint_every must be at least 0. Got {checkpoint_every}.")
+    if until_loss is not None and not until_loss > 0:
+        raise CallError(f"until_loss must be above 0. Got {until_loss}.")
+    check_memory(memory_needed(config), "This training")
+    if threads is None:
+        threads = note_in_checkpoint(directory, "threads") or None
     use_machine(threads)
     with only_writer(directory):
         _claim(config, directory)
@@ -95,8 +102,7 @@ def is_finished(directory: Path) -> bool:
 
 def steps_made(directory: Path) -> int:
     """The step from which a training that was stopped continues; 0 without a checkpoint."""
-    path = directory / CHECKPOINT_FILE
-    return int(read_tensors(path)[1].get("step", 0)) if path.exists() else 0
+    return note_in_checkpoint(directory, "step")
 
 
 def _claim(config: RunConfig, directory: Path) -> None:

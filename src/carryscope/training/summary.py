@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
 from carryscope.core.evidence import Finding, Mean, Share
@@ -48,6 +49,8 @@ class TrainingSummary(Finding, frozen=True, kw_only=True):
     questions_seen: int
     seconds: float
     """Time spent in training steps, on one machine."""
+    threads: int = 0
+    """Processor threads at the end: with another number sums are rounded differently."""
     last_steps_loss: float
     """Mean training loss of the last 100 steps, teacher-forced."""
     last_steps_digit_loss: list[float]
@@ -59,6 +62,11 @@ class TrainingSummary(Finding, frozen=True, kw_only=True):
     """Whole answers right, free-running, on fresh uniform questions."""
     curated_correct: dict[str, Share]
     """Whole answers right, free-running, on the curated questions by question class."""
+
+    def __post_init__(self) -> None:
+        losses = (self.last_steps_digit_loss, self.held_out_digit_loss)
+        if any(len(each) != len(self.answer_names) for each in losses):
+            raise ValueError("there must be a loss for each answer token")
 
 
 def summarise(
@@ -76,6 +84,7 @@ def summarise(
         steps=len(metrics),
         questions_seen=config.training.questions_in(len(metrics)),
         seconds=seconds,
+        threads=torch.get_num_threads(),
         last_steps_loss=fmean(record.loss for record in last),
         last_steps_digit_loss=np.mean([r.digit_loss for r in last], axis=0).tolist(),
         held_out_loss=held_out_mean(held_out.loss),

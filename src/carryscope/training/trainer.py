@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from carryscope.model.config import BYTES
 from carryscope.model.prediction import log_probabilities
 from carryscope.model.transformer import Transformer, initialise, paper_std
 from carryscope.task.columns import Columns
@@ -22,6 +23,18 @@ _EMBEDDINGS = ("embed.W_E", "pos_embed.W_pos")
 _ATTENTION = ("W_Q", "W_K")
 _PER_HEAD = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V")
 _MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+def memory_needed(config: RunConfig) -> int:
+    """About how many bytes a training takes.
+
+    Weights, gradients and two moments for each parameter; and for each row of a batch what is kept
+    for the backward pass: attention over all positions, the residual stream, the neurons.
+    """
+    assert config.training is not None
+    model, batch = config.model, max(config.training.batch, config.training.final_batch)
+    row = 2 * model.heads * model.context + 4 * model.d_model + 3 * model.d_mlp
+    return 4 * model.size + BYTES * batch * model.context * model.layers * row
 
 
 class Trainer:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import msgspec
 from jaxtyping import Float, Int
 
+from carryscope.core.evidence import TINY
 from carryscope.task.operation import Array
 
 TAIL = 0.025
@@ -26,6 +27,11 @@ class Rate(msgspec.Struct, frozen=True):
     estimate: float
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        inside = self.low - TINY <= self.estimate <= self.high + TINY
+        if not (inside and self.low >= -1 - TINY and self.high <= 1 + TINY):
+            raise ValueError("a rate must lie in its interval, from -1 to 1")
 
     @property
     def relative_width(self) -> float:

@@ -129,7 +129,7 @@ def judged_risk(
     progress: Progress = silent,
 ) -> RiskFinding:
     """The risk of whatever the judge judges."""
-    _check(seed, width, budget)
+    check_settings(seed, width, budget)
     generator = np.random.default_rng((seed, digits))
     strata, answers = partition(digits), len(answer_names)
     exhaustive, every = digits <= EXHAUSTIVE_DIGITS, PAIRS**digits
@@ -168,7 +168,8 @@ def judged_risk(
     return msgspec.structs.replace(finding, verdict=risk_verdict(finding))
 
 
-def _check(seed: int, width: float, budget: int) -> None:
+def check_settings(seed: int, width: float, budget: int) -> None:
+    """Refuse settings that make no sense."""
     if not 0 < width < 2:
         raise CallError(f"width must be between 0 and 2. Got {width}.")
     for name, value, least in (("budget", budget, 1), ("seed", seed, 0)):

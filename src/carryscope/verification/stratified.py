@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from carryscope.core.evidence import wilson
+from carryscope.core.evidence import TINY, wilson
 from carryscope.task.columns import Columns
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
@@ -36,6 +36,10 @@ class WeightedShare(msgspec.Struct, frozen=True):
     high: float
     of: int
     """Questions of the sample that meet the condition."""
+
+    def __post_init__(self) -> None:
+        if not -TINY <= self.low <= self.estimate + TINY <= self.high + 2 * TINY <= 1 + 3 * TINY:
+            raise ValueError("a share must lie in its interval, from 0 to 1")
 
 
 @dataclass(frozen=True, eq=False)

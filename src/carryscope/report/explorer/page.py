@@ -16,7 +16,7 @@ from typing import Any
 import jinja2
 import msgspec
 
-from carryscope.core.storage import write_bytes
+from carryscope.core.storage import write_output
 from carryscope.dissection.findings import Dissection
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
@@ -89,7 +89,7 @@ class ExplorerPage:
     def save(self, path: Path | str) -> int:
         """Write the file; its size in bytes."""
         content = self.html.encode()
-        write_bytes(Path(path), content)
+        write_output(Path(path), content)
         return len(content)
 
     def _repr_html_(self) -> str:

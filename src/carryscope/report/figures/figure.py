@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import vl_convert
 
 from carryscope.core.errors import CallError
-from carryscope.core.storage import write_bytes
+from carryscope.core.storage import write_output
 from carryscope.report.figures.canvas import Canvas
 from carryscope.report.tables import as_csv
 
@@ -93,7 +93,7 @@ class Figure:
         }
         if path.suffix.lower() not in ways:
             raise CallError(f"A figure is saved as .svg, .png or .pdf. Got '{path.name}'.")
-        write_bytes(path, ways[path.suffix.lower()]())
+        write_output(path, ways[path.suffix.lower()]())
         return path
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
