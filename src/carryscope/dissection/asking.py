@@ -12,7 +12,6 @@ torch is loaded only to take parts of a model away: a plain question is answered
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -182,60 +181,35 @@ def _answered(config: ModelConfig, questions: Questions, read: Read, silent: Arr
             break
     chances = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)
     shares = digit_shares(np.where(silent, 0.0, patterns), config.layout)
-    found = _Written(config, questions, truth, passes[0], written, chances, patterns, shares)
-    return [found.answer(i) for i in range(len(questions))]
+    text, symbols = config.layout.text, config.layout.symbols
 
-
-@dataclass(frozen=True, eq=False)
-class _Written:
-    """What the model wrote, and what its heads read meanwhile."""
-
-    config: ModelConfig
-    questions: Questions
-    truth: Int[Array, "batch answer"]
-    forced: Int[Array, "batch answer"]
-    """What it writes when it reads the true digits."""
-    said: Int[Array, "batch answer"]
-    chances: Float[Array, "batch answer"]
-    patterns: Float[Array, "batch layer head answer position"]
-    shares: Float[Array, "batch layer head digit column"]
-
-    def answer(self, i: int) -> Answer:
-        """The answer to one question."""
-        layout, columns = self.config.layout, Columns.of(self.questions[i : i + 1])
-        return Answer(
-            question=self.questions[i : i + 1].texts()[0],
-            truth=layout.text(self.truth[i]),
-            answer=layout.text(self.said[i]),
-            correct=bool((self.truth[i] == self.said[i]).all()),
-            digits=[self._digit(i, place, columns) for place in range(layout.answer_length)],
-        )
-
-    def _digit(self, i: int, place: int, columns: Columns) -> Digit:
-        layout, digit = self.config.layout, self.config.layout.answer_length - 1 - place
-        needs = _needs(columns, digit)
+    def digit(i: int, place: int, columns: Columns) -> Digit:
+        k = config.layout.answer_length - 1 - place
+        needs, wrong = _needs(columns, k), written[i, place] != truth[i, place]
+        said, misled = symbols[written[i, place]], bool(passes[0][i, place] == truth[i, place])
         return Digit(
-            name=layout.answer_names[place],
-            truth=layout.symbols[self.truth[i, place]],
-            predicted=layout.symbols[self.said[i, place]],
-            probability=float(self.chances[i, place]),
-            attention=_looks(layout, self.patterns[i, :, :, place]),
-            explanation=self._why(i, place, digit, columns) if needs else None,
+            name=config.layout.answer_names[place],
+            truth=symbols[truth[i, place]],
+            predicted=said,
+            probability=float(chances[i, place]),
+            attention=_looks(config.layout, patterns[i, :, :, place]),
+            explanation=explain(columns, k, said, shares[i, :, :, k], config, misled=misled)
+            if needs and wrong
+            else None,
             **needs,
         )
 
-    def _why(self, i: int, place: int, digit: int, columns: Columns) -> Explanation | None:
-        """Why a digit is wrong, if it is."""
-        if self.said[i, place] == self.truth[i, place]:
-            return None
-        return explain(
-            columns,
-            digit,
-            self.config.layout.symbols[self.said[i, place]],
-            self.shares[i, :, :, digit],
-            self.config,
-            misled=bool(self.forced[i, place] == self.truth[i, place]),
+    def answer(i: int, question: Questions) -> Answer:
+        columns = Columns.of(question)
+        return Answer(
+            question=question.texts()[0],
+            truth=text(truth[i]),
+            answer=text(written[i]),
+            correct=bool((truth[i] == written[i]).all()),
+            digits=[digit(i, place, columns) for place in range(config.layout.answer_length)],
         )
+
+    return [answer(i, questions[i : i + 1]) for i in range(len(questions))]
 
 
 def _needs(columns: Columns, digit: int) -> dict[str, Any]:

@@ -130,13 +130,10 @@ def faithfulness_verdict(agreement: AgreementFinding, inside: Sequence[Scrubbed]
             f"its {agreement.questions:,} answers."
         )
     best = agreement.of(agreement.best).answer
-    parts = [
-        _headline(agreement.best, best),
-        _ranking(agreement, best, count),
-        _errors(agreement, best),
-        _inside(agreement, inside),
-    ]
-    return " ".join(part for part in parts if part)
+    return (
+        f"{_headline(agreement.best, best)} {_ranking(agreement, best, count)} "
+        f"{_errors(agreement, best)} {_inside(agreement, inside)}"
+    )
 
 
 def _headline(name: str, best: Agreement) -> str:
@@ -159,16 +156,12 @@ def _headline(name: str, best: Agreement) -> str:
 def _ranking(agreement: AgreementFinding, best: Agreement, count: int) -> str:
     text = (
         f"Of {count} algorithms, {_named(agreement.best)} agrees best: it gives the model's whole "
-        f"answer to {with_interval(best.agreement)} of all questions (teacher-forced)"
+        f"answer to {with_interval(best.agreement)} of all questions (teacher-forced)."
     )
     gap = agreement.difference
-    if gap is None:
-        return f"{text}."
-    low, middle, high = (f"{100 * value:.3g}" for value in (gap.low, gap.estimate, gap.high))
-    points, other = f"{middle} ({low} to {high}) percentage points", _named(agreement.runner_up)
-    if gap.low > 0:
-        return f"{text}, {points} more than the runner-up, {other}."
-    return f"{text}. The difference from the runner-up, {other}, is not significant: {points}."
+    if gap is None or gap.low > 0:
+        return text
+    return f"{text} It is not significantly better than {_named(agreement.runner_up)}."
 
 
 def _errors(agreement: AgreementFinding, best: Agreement) -> str:

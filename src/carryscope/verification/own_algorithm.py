@@ -57,54 +57,50 @@ def own_algorithm(given: Any, digits: int, *, name: str = "own algorithm") -> Al
 
     The only variable of a function is its answer.
     """
-    if isinstance(given, Algorithm):
-        stated, name = given, given.name
-    elif callable(given):
-        about = (getattr(given, "__doc__", None) or "Given by the user.").strip().splitlines()[0]
-        stated = Algorithm(
-            name=name, about=about, answer=given, variables=lambda c: {"answer": given(c)}
-        )
-    else:
+    if not isinstance(given, Algorithm) and not callable(given):
         raise CallError(
             f"{name} must be a function from columns to answer digits, or an Algorithm. "
             f"Got {_kind(given)}."
         )
+    if not isinstance(given, Algorithm):
+        about = (getattr(given, "__doc__", None) or "Given by the user.").strip().splitlines()[0]
+        function = given
+        given = Algorithm(
+            name=name, about=about, answer=function, variables=lambda c: {"answer": function(c)}
+        )
+    stated: Algorithm = given
     checked = replace(
         stated,
-        answer=lambda columns: _answer(stated.answer, columns, name),
-        variables=lambda columns: _variables(stated.variables, columns, name),
+        answer=lambda columns: _answer(stated, columns),
+        variables=lambda columns: _variables(stated, columns),
     )
-    _try(checked, digits)
+    columns = Columns.of(Samples(digits, 0).nines_rich("probes", PROBES))
+    said = checked.answer(columns)
+    if (checked.answer(replace(columns, sums=columns.sums[::-2])) != said[::-2]).any():
+        raise CallError(
+            f"{stated.name} must answer each question by itself, and the same each time. Got "
+            "different answers when the questions came in another order."
+        )
+    if (said == said[0]).all():
+        raise CallError(
+            f"{stated.name} must depend on the question. Got the same answer to all of them."
+        )
+    checked.variables(columns)
     return checked
 
 
-def _try(algorithm: Algorithm, digits: int) -> None:
-    """Refuse what is no algorithm."""
-    name = algorithm.name
-    columns = Columns.of(Samples(digits, 0).nines_rich("probes", PROBES))
-    said = algorithm.answer(columns)
-    if (algorithm.answer(replace(columns, sums=columns.sums[::-2])) != said[::-2]).any():
-        raise CallError(
-            f"{name} must answer each question by itself, and the same each time. Got different "
-            "answers when the questions came in another order."
-        )
-    if (said == said[0]).all():
-        raise CallError(f"{name} must depend on the question. Got the same answer to all of them.")
-    algorithm.variables(columns)
-
-
-def _answer(function: Callable[[Columns], Any], columns: Columns, name: str) -> Array:
-    got = _array(_called(function, columns, name), columns, f"The answer of {name}")
+def _answer(algorithm: Algorithm, columns: Columns) -> Array:
+    what = f"The answer of {algorithm.name}"
+    got = _array(_called(algorithm.answer, columns, algorithm.name), columns, what)
     beyond = got[(got < 0) | (got >= BASE)]
     if beyond.size:
-        raise CallError(
-            f"The answer of {name} must have digits from 0 to {BASE - 1}. Got {beyond[0]}."
-        )
+        raise CallError(f"{what} must have digits from 0 to {BASE - 1}. Got {beyond[0]}.")
     return got
 
 
-def _variables(function: Callable[[Columns], Any], columns: Columns, name: str) -> dict[str, Array]:
-    found = _called(function, columns, name)
+def _variables(algorithm: Algorithm, columns: Columns) -> dict[str, Array]:
+    name = algorithm.name
+    found = _called(algorithm.variables, columns, name)
     if not isinstance(found, Mapping) or not found:
         raise CallError(
             f"The variables of {name} must be a dict of arrays, at least one. Got {_kind(found)}."
@@ -126,25 +122,23 @@ def _called(function: Callable[[Columns], Any], columns: Columns, name: str) -> 
 
 
 def _array(given: Any, columns: Columns, what: str) -> Array:
+    """The user's values as whole numbers, one for each question and answer digit."""
     wanted = (len(columns.sums), columns.digits + 1)
     try:
         values = np.asarray(given)
     except Exception as error:
         raise CallError(f"{what} must be an array. Got {_kind(given)}.") from error
-    if values.shape != wanted:
+    if values.shape != wanted or values.dtype.kind not in "iub":
         raise CallError(
-            f"{what} must be an array of shape {wanted}: questions, and digits A0 to "
-            f"A{columns.digits}. Got {_kind(given)} of shape {values.shape}."
+            f"{what} must be an array of whole numbers of shape {wanted}: questions, and digits "
+            f"A0 to A{columns.digits}. Got {_kind(given)} of {values.dtype}, shape {values.shape}."
         )
-    if not (np.issubdtype(values.dtype, np.integer) or values.dtype == bool):
-        raise CallError(f"{what} must be of whole numbers. Got {values.dtype}.")
     return values.astype(np.int64)
 
 
 def _line(error: BaseException) -> str:
     """An error in one line."""
-    message = " ".join(str(error).split())
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
 
 
 def _kind(thing: Any) -> str:
