@@ -1,20 +1,59 @@
-"""`python -m paper`, or `make reproduce`: the paper's claims, judged over draws."""
+"""`python -m paper`: the paper's claims, judged over draws (`make reproduce`), and two studies.
+
+python -m paper         train draws of the paper's recipes and judge its claims
+python -m paper mlp     is the MLP essential?
+python -m paper why     why do cascades fail?
+"""
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, Parameter
 
 from carryscope.cli.bars import bars
 from carryscope.cli.console import log, print_json, print_plain
-from carryscope.core.errors import CallError, WorkError
-from carryscope.core.progress import Stopped
+from carryscope.cli.main import run as carried_out
+from carryscope.core.storage import write_bytes
 from carryscope.core.workers import cores
-from paper.plan import Planned
+from carryscope.training.config import RunConfig
+from paper.study import RESULTS, left, make, read_records
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What every study takes. Runs are made side by side, one thread each.
+
+    A run whose record is in OUT is done, and finished stages are not repeated: the same command
+    continues after a stop. To make everything again, choose an empty OUT.
+    """
+
+    runs: Path = Path("runs/paper")
+    """Where the runs are, in a folder for each study."""
+    out: Path = RESULTS
+    """Where the records are, in a folder for each study."""
+    workers: int | None = None
+    """Processes, each with one run at a time. Default: one for each core."""
+    cluster: str | None = None
+    """The address of a dask scheduler whose workers do the work instead."""
+    pages: bool = False
+    """Only write the page of the records in OUT again."""
+
+    def make(self, study: Callable[..., None], name: str) -> None:
+        """Do what is left of a study, unless only its page is wanted."""
+        if not self.pages:
+            crew = {"workers": self.workers, "cluster": self.cluster}
+            with bars() as progress:
+                study(self.runs / name, self.out / name, progress=progress, **crew)
+
+
+DEFAULTS = Options()
 
 
 def reproduce(
@@ -22,18 +61,12 @@ def reproduce(
     only: str | None = None,
     draws: int | None = None,
     quick: bool = False,
-    pages: bool = False,
-    runs: Path = Path("runs/reproduce"),
-    out: Path = Path("paper/results"),
-    workers: int | None = None,
-    cluster: str | None = None,
     json: bool = False,
+    options: Options = DEFAULTS,
 ) -> None:
     """Reproduce the paper: train draws of its recipes, and judge its claims over them.
 
-    Draws are made side by side, one thread each. First comes the plan, with minutes. A draw whose
-    record is in OUT is done, and finished stages are not repeated: the same command continues
-    after a stop. To make everything again, choose an empty OUT.
+    First comes the plan, with minutes. The page is README.md beside OUT.
 
     Parameters
     ----------
@@ -44,82 +77,78 @@ def reproduce(
         Fresh seeds of each recipe, at most. Default: all that the claims are to be judged on.
     quick
         A smoke test: the authors' draws alone, 100 steps each, in RUNS/quick. Nothing is judged.
-    pages
-        Only judge the records in OUT again and write the page.
-    runs
-        Where the runs are.
-    out
-        Where the records are. The page is README.md beside this directory.
-    workers
-        Processes, each with one draw at a time. Default: one for each core.
-    cluster
-        The address of a dask scheduler whose workers do the work instead.
     json
         Print the judged claims as JSON.
     """
     from paper.claims import judge
     from paper.page import sentence, write_page
-    from paper.plan import chosen, made, make, plan
-    from paper.records import read_records, write_records
+    from paper.plan import chosen, make_draw, plan
+    from paper.records import DRAWS, read_draws
 
     if quick:
-        runs, out = runs / "quick", runs / "quick" / "results"
-    left = [] if pages else plan(chosen(only), runs, out, quick=quick, draws=draws)
-    failed: dict[str, str] = {}
-    if left:
-        _show_plan(left, workers or cores())
-        try:
-            with bars() as progress:
-                found = make(left, runs, workers=workers, cluster=cluster, progress=progress)
-            failed = found.failed
-        finally:
-            write_records(made(left), out)
-    page = write_page(out)
-    judged = judge(read_records(out))
+        place = options.runs / "quick"
+        options = replace(options, runs=place, out=place / "results")
+    planned = plan(chosen(only), quick=quick, draws=draws)
+    undone = left(planned, options.out / DRAWS)
+    if undone and not options.pages:
+        _show_plan(undone, options.runs / DRAWS, options.workers or cores())
+    try:
+        options.make(partial(make, {n: partial(make_draw, c) for n, c in planned.items()}), DRAWS)
+    finally:
+        page = write_page(options.out)
+    judged = judge(read_draws(options.out))
     if json:
         print_json(judged)
     else:
         print_plain(f"{sentence(judged)}\n\n{page}")
-    if failed:
-        raise WorkError(" ".join(f"{name} failed: {why}" for name, why in failed.items()))
 
 
-def _show_plan(planned: Sequence[Planned], workers: int) -> None:
+def _show_plan(planned: Mapping[str, RunConfig], runs: Path, workers: int) -> None:
     """What is left to do, and about how long it takes."""
     from carryscope.report.tables import Table
     from carryscope.report.terminal import show
     from paper.plan import minutes
 
-    recipes = dict.fromkeys(one.recipe for one in planned)
-    by_recipe = {name: [one for one in planned if one.recipe == name] for name in recipes}
-    spent = {name: sum(map(minutes, ones)) for name, ones in by_recipe.items()}
-    rows = [
-        [name, ", ".join(str(one.seed) for one in ones), f"{spent[name]:.0f}"]
-        for name, ones in by_recipe.items()
-    ]
-    total = ["all", f"{workers} at a time", f"{sum(spent.values()) / workers:.0f}"]
-    head, numeric = ["recipe", "seeds to train", "minutes"], frozenset({2})
-    show([Table("plan", "The plan", head, [*rows, total], numeric=numeric)], log)
+    names = sorted(planned, key=lambda name: name.split("/")[0])
+    rows, total = [], 0.0
+    for recipe, group in groupby(names, key=lambda name: name.split("/")[0]):
+        mine = list(group)
+        spent = sum(minutes(planned[name], runs / name) for name in mine)
+        rows.append([recipe, ", ".join(name.split("/")[1] for name in mine), f"{spent:.0f}"])
+        total += spent
+    rows.append(["all", f"{workers} at a time", f"{total / workers:.0f}"])
+    head = ["recipe", "seeds to train", "minutes, about"]
+    show([Table("plan", "The plan", head, rows, numeric=frozenset({2}))], log)
+
+
+def mlp(*, options: Options = DEFAULTS) -> None:
+    """Is the MLP essential? Train a base and variants of it (about an hour) and compare them."""
+    from paper.mlp import RECORDS, Subject, study_mlp
+    from paper.mlp_page import PAGE, mlp_page
+
+    options.make(study_mlp, RECORDS)
+    page = options.out / PAGE
+    write_bytes(page, mlp_page(read_records(options.out / RECORDS, Subject)).encode())
+    print_plain(page)
+
+
+def why(*, options: Options = DEFAULTS) -> None:
+    """Why do cascades fail? Train models with 1 to 6 heads on three kinds of data (an hour)."""
+    from paper.why import RECORDS, WhyRecord, study_why
+    from paper.why_page import write_why
+
+    options.make(study_why, RECORDS)
+    page = RESULTS.parents[1] / "docs" if options.out == RESULTS else options.out
+    print_plain(write_why(read_records(options.out / RECORDS, WhyRecord), page))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Carry out one call and return its exit code. What went wrong is one line."""
     app = App(name="python -m paper", default_parameter=Parameter(negative=()))
     app.default(reproduce)
-    try:
-        app(arguments, exit_on_error=False, print_error=False, result_action="return_none")
-    except (CallError, CycloptsError) as error:
-        return _failed(error, 2)
-    except Stopped as stop:
-        return _failed(f"{stop} Continue with: python -m paper {shlex.join(arguments)}", 1)
-    except (WorkError, OSError) as error:
-        return _failed(error, 1)
-    return 0
-
-
-def _failed(why: object, code: int) -> int:
-    print("paper:", " ".join(str(why).split()), file=sys.stderr)
-    return code
+    app.command(mlp)
+    app.command(why)
+    return carried_out(arguments, app)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.run import Run
 from carryscope.task.columns import Columns, QuestionClass
-from carryscope.task.operation import Array
+from carryscope.task.operation import ADD, PAIRS, Array, State
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import uniform
 from carryscope.task.tokens import Format
@@ -121,6 +121,12 @@ def of_class(digits: int, kind: QuestionClass) -> Questions:
         found.append(drawn[np.flatnonzero(Columns.of(drawn).question_class == kind)])
         count += len(found[-1])
     return Questions.joined(found)[:QUESTIONS]
+
+
+def uniform_states(generator: np.random.Generator, count: int, digits: int) -> Array:
+    """The states of the columns of uniform questions."""
+    chances = [ADD.pairs_per_state[state] / PAIRS for state in State]
+    return np.asarray(generator.choice(len(State), (count, digits), p=chances))
 
 
 def untrained(draw: Draw) -> Draw:

@@ -12,13 +12,13 @@ from carryscope.dissection.interventions import Ablate, Node
 from carryscope.dissection.reading import READS, column_shares
 from carryscope.model.prediction import answer, predict
 from carryscope.task.columns import Columns, QuestionClass, Task
-from carryscope.task.operation import ADD, PAIRS, Array, State
+from carryscope.task.operation import Array, State
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import uniform, with_states
 from carryscope.training.data import held_out_questions
 from carryscope.verification.algorithms import ALGORITHM_1
 from paper import curves
-from paper.draw import QUESTIONS, SEED, Draw, of_class
+from paper.draw import QUESTIONS, SEED, Draw, of_class, uniform_states
 
 KEY_PAIRS = 6000
 """Pairs of questions for the 60 keys: a hundred for each."""
@@ -81,7 +81,7 @@ def _one_column_apart(column: int) -> tuple[Questions, Questions]:
     """Pairs that differ in one column and by that in A3: in BA(3), in the state of column 2 or in
     MC1(1) below a nine."""
     generator, count = np.random.default_rng((SEED, column)), 4 * QUESTIONS
-    states = _uniform_states(generator, count)
+    states = uniform_states(generator, count, 5)
     if column < 3:
         states[:, 1] = generator.choice([State.KILL, State.GENERATE], count)
         states[:, 2] = generator.integers(0, len(State), count) if column == 2 else State.PROPAGATE
@@ -93,12 +93,6 @@ def _one_column_apart(column: int) -> tuple[Questions, Questions]:
     source = Questions(first, second)
     telling = np.flatnonzero(_a3(base) != _a3(source))[:QUESTIONS]
     return base[telling], source[telling]
-
-
-def _uniform_states(generator: np.random.Generator, count: int) -> Array:
-    """The states of the columns of uniform questions with five digits."""
-    chances = [ADD.pairs_per_state[state] / PAIRS for state in State]
-    return np.asarray(generator.choice(len(State), (count, 5), p=chances))
 
 
 def a3_ranking(draw: Draw) -> float | None:
@@ -139,7 +133,7 @@ def keys_followed(draw: Draw) -> float:
 
 def _key_states(generator: np.random.Generator) -> Array:
     """States that give A3 each of its keys equally often, with a carry that the key decides."""
-    states = _uniform_states(generator, KEY_PAIRS)
+    states = uniform_states(generator, KEY_PAIRS, 5)
     states[:, 2] = generator.integers(0, len(State), KEY_PAIRS)
     makes = generator.random(KEY_PAIRS) < 0.5
     nines = states[:, 2] == State.PROPAGATE

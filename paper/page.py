@@ -17,8 +17,9 @@ from carryscope.report.markdown import Markdown, link, table
 from carryscope.training.presets import preset
 from paper.claims import Judged, Value, Verdict, authors_seed, frozen, judge, planned
 from paper.printed import NUMBERS, Placed, placed, table_2
-from paper.records import RESULTS, DrawRecord, read_records
+from paper.records import DrawRecord, read_draws
 from paper.strips import strip
+from paper.study import RESULTS, page
 
 PAGE = "README.md"
 STRIPS = "strips"
@@ -27,63 +28,24 @@ MARK = "<!-- claims -->\n> "
 """What stands before the sentence in the project's README."""
 
 QUICK = (
-    "> **A smoke test. Nothing is reproduced here.** Trainings were cut short, so no claim is "
-    "judged."
+    "**A smoke test. Nothing is reproduced here.** Trainings were cut short: no claim is judged."
 )
-
-INTRO = """\
-*Understanding Addition in Transformers* (Quirke and Barez, ICLR 2024) describes one model. \
-Other seeds of its recipe end with other circuits. So each claim here is about **draws**: in how \
-many trainings of the recipe does it hold?
-
-[claims.json](claims.json) has the claims, each with one estimand and one rule. It was committed \
-before any of the fresh seeds was trained. The authors' own draw (their initial weights and \
-batches) is shown beside them and does not count. On their machine it was rounded differently.
-
-**Replicated**: it holds in surely more than half of the draws. **Contradicted**: in surely less. \
-**Mixed**: neither. These are one-sided exact tests at 5 %, adjusted for the number of claims \
-(Holm). **Vacuous**: untrained models show it too. **Not decidable here**: too few draws. \
-**So far**: not all planned draws are in, so the verdict can still change."""
-
-STRIPS_NOTE = """\
-In the strips a dot is a draw: green if its heads read three columns, blue if two, black if fewer; \
-a diamond is the authors'. The grey line is the limit. A draw without a value does not satisfy the \
-rule. All losses are teacher-forced."""
-
-ERRATA = """\
-- **Algorithm 1 lacks its top digit.** It writes n digits, so every sum with n + 1 comes out \
-wrong. We add the carry out of the highest column.
-- **Table 2 is in token order.** The notebook prints A5 first, as "digit 0". The paper's table \
-counts from the units.
-- **1.5 or 1.8 million questions.** 5,000 steps of 64 questions are 320,000; times 5 digits, 1.6 \
-million.
-- **Table 6 against the text.** Without the base-add head 4.712 and 3.7; without another 0.016 or \
-0.062, and 0.08.
-- **Mean or zero.** Appendix H sets rows to zero for Table 4. The notebook takes their mean there, \
-and zero for Table 5.
-- **Tables 4 and 5** show what any one-layer model shows: after the block a row reaches only its \
-own logits. We do not compare their numbers."""
-
-HOW = """\
-`make reproduce` prints its plan with minutes, trains what is missing, and continues after a stop. \
-`python -m paper --pages` judges the records in `results/draws` again and writes this page. The \
-paper's open question about the MLP has [its own page](results/mlp-study.md)."""
 
 
 def write_page(results: Path) -> Path:
     """Judge the records, draw the strips, and write the page; also the project's README."""
-    records = read_records(results)
+    records = read_draws(results)
     judged = judge(records)
     for one in judged:
         if one.fresh or one.authors:
             strip(one).save(results / STRIPS / f"{one.claim.id}.svg")
     committed = results.resolve() == RESULTS.resolve()
-    page = (results.parent if committed else results) / PAGE
+    file = (results.parent if committed else results) / PAGE
     folder = f"{results.name}/{STRIPS}" if committed else STRIPS
-    write_bytes(page, page_text(records, judged, strips=folder).encode())
+    write_bytes(file, page_text(records, judged, strips=folder).encode())
     if committed:
         _quote(RESULTS.parents[1] / "README.md", sentence(judged))
-    return page
+    return file
 
 
 def is_quick(records: Sequence[DrawRecord]) -> bool:
@@ -92,27 +54,17 @@ def is_quick(records: Sequence[DrawRecord]) -> bool:
 
 
 def page_text(records: Sequence[DrawRecord], judged: Sequence[Judged], *, strips: str) -> str:
-    """The whole page; the strips are in a folder beside it."""
-    quick = is_quick(records)
-    parts = [
-        "# The paper, judged over draws",
-        *([QUICK] if quick else []),
-        INTRO,
-        sentence(judged),
-        _summary(judged, quick=quick),
-        "## The draws",
-        _draws(records),
-        "## The claims",
-        STRIPS_NOTE,
-        *(_claim(one, strips, quick=quick) for one in judged),
-        "## Numbers the paper prints",
-        _numbers(records),
-        "## Errata",
-        ERRATA,
-        "## How this page is made",
-        HOW,
-    ]
-    return "\n\n".join(parts) + "\n"
+    """The whole page; the strips are in a folder beside it. A smoke test has its draws alone."""
+    if is_quick(records):
+        return f"{QUICK}\n\n{_draws(records)}\n"
+    return page(
+        PAGE,
+        sentence=sentence(judged),
+        summary=_summary(judged),
+        draws=_draws(records),
+        claims="\n\n".join(_claim(one, strips) for one in judged),
+        numbers=_numbers(records),
+    )
 
 
 def sentence(judged: Sequence[Judged]) -> str:
@@ -127,12 +79,12 @@ def sentence(judged: Sequence[Judged]) -> str:
     )
 
 
-def _summary(judged: Sequence[Judged], *, quick: bool) -> str:
+def _summary(judged: Sequence[Judged]) -> str:
     """One row for each claim."""
     rows = [
         [
             link(one.claim.title, f"#{one.claim.id}"),
-            _verdict(one, quick=quick),
+            _verdict(one),
             _held(one),
             _of([value for value in one.fresh if value.columns == 3]),
             _of([value for value in one.fresh if value.columns < 3]),
@@ -149,9 +101,7 @@ def _of(values: Sequence[Value]) -> str:
     return f"{sum(value.holds for value in values)} of {len(values)}" if values else ""
 
 
-def _verdict(one: Judged, *, quick: bool) -> str:
-    if quick:
-        return Markdown("**not judged**")
+def _verdict(one: Judged) -> str:
     final = one.complete or one.verdict in (Verdict.OPEN, Verdict.VACUOUS)
     return Markdown(f"**{one.verdict}{'' if final else ' so far'}**")
 
@@ -164,7 +114,7 @@ def _held(one: Judged) -> str:
     return f"{share.count} of {share.of} {what}({between(share)})"
 
 
-def _claim(one: Judged, strips: str, *, quick: bool) -> str:
+def _claim(one: Judged, strips: str) -> str:
     """A paragraph and a strip."""
     claim = one.claim
     said = [f"Holds if {claim.rule} {claim.limit:g}"]
@@ -173,7 +123,7 @@ def _claim(one: Judged, strips: str, *, quick: bool) -> str:
     if claim.any_one_layer:
         said.append(f"untrained models {one.untrained.count} of {one.untrained.of}")
     decided = one.verdict is not Verdict.OPEN
-    verdict = f"{_verdict(one, quick=quick)} " if decided else ""
+    verdict = f"{_verdict(one)} " if decided else ""
     heading = f'<a id="{claim.id}"></a>\n### {claim.title}'
     text = f"{verdict}“{claim.sentence}” ({claim.where}). {claim.measures}"
     parts = [heading, f"{text} {'; '.join(said)}."]

@@ -1,54 +1,36 @@
-"""The draws of a reproduction: which are left, how long they take, and making them side by side.
+"""The draws of a reproduction: which are planned, how long they take, how one is made and measured.
 
-In: recipes, and where runs and results are. Out: records. A draw whose record is among the results
-is done. Minutes of training come from a few steps made on the spot.
+In: recipes. Out: a `DrawRecord` for each draw, with the numbers that claims need of its recipe.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
 
 from carryscope.core.errors import CallError
-from carryscope.core.progress import Progress
-from carryscope.core.storage import read_json
-from carryscope.core.workers import Outcome
-from carryscope.model.process import use_machine
-from carryscope.sweeps.running import side_by_side, trained
+from carryscope.core.machine import machine
+from carryscope.core.progress import Progress, silent
+from carryscope.run import Run
+from carryscope.sweeps.running import trained
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import is_finished, steps_made
-from carryscope.training.presets import run_config
-from carryscope.training.trainer import Trainer
-from paper.claims import authors_seed, frozen
-from paper.measure import measure
-from paper.records import DRAW, DrawRecord, read_records, run_name
+from carryscope.training.presets import preset, run_config
+from carryscope.version import __version__
+from paper.claims import authors_seed, estimands_of, frozen
+from paper.curves import last_batches
+from paper.draw import Draw, untrained
+from paper.estimands import ESTIMANDS
+from paper.records import DrawRecord, draw_name
 
 QUICK_STEPS = 100
 """Steps of each training of a smoke test. It has the authors' draws only."""
 
-WARMING_UP, TIMED = 3, 7
-"""Steps made, and steps timed, to estimate how long a training will take."""
+ONE_THREAD = 2
+"""A draw has one thread. The minutes of presets are for two."""
 
-MEASURING = 30
-"""Seconds that the findings and numbers of a draw take on one thread, about."""
-
-
-@dataclass(frozen=True)
-class Planned:
-    """One draw that is not done."""
-
-    recipe: str
-    seed: int
-    config: RunConfig
-    run: Path
-
-    @property
-    def steps_left(self) -> int:
-        assert self.config.training is not None
-        return 0 if is_finished(self.run) else self.config.training.steps - steps_made(self.run)
+MEASURING = 0.5
+"""Minutes that the findings and numbers of a draw take, about."""
 
 
 def chosen(only: str | None) -> list[str]:
@@ -62,62 +44,69 @@ def chosen(only: str | None) -> list[str]:
 
 
 def plan(
-    recipes: Sequence[str], runs: Path, results: Path, *, quick: bool, draws: int | None = None
-) -> list[Planned]:
-    """The draws that are left: the authors' own first, then `draws` fresh seeds of each recipe."""
-    done = {(record.recipe, record.seed) for record in read_records(results)}
+    recipes: Sequence[str], *, quick: bool = False, draws: int | None = None
+) -> dict[str, RunConfig]:
+    """The draws by name: the authors' own first, then `draws` fresh seeds of each recipe."""
     wanted = [(recipe, authors_seed(recipe)) for recipe in recipes]
     if not quick:
         wanted += [(r, seed) for r in recipes for seed in frozen().seeds[r][:draws]]
     changes = {"steps": QUICK_STEPS} if quick else {}
-    return [
-        Planned(r, seed, run_config(r, {"seed": seed, **changes}), runs / run_name(r, seed))
-        for r, seed in wanted
-        if (r, seed) not in done
-    ]
+    return {draw_name(r, seed): run_config(r, {"seed": seed, **changes}) for r, seed in wanted}
 
 
-def minutes(planned: Planned) -> float:
-    """How long the rest of a draw takes on one thread."""
-    training = planned.steps_left * _step_seconds(planned.recipe) if planned.steps_left else 0.0
-    return (training + MEASURING) / 60
-
-
-@cache
-def _step_seconds(recipe: str) -> float:
-    """How long a training step takes, measured on a few of the first."""
-    use_machine(1)
-    trainer = Trainer(run_config(recipe, {}))
-    for _ in range(WARMING_UP):
-        trainer.advance()
-    began = time.perf_counter()
-    for _ in range(TIMED):
-        trainer.advance()
-    return (time.perf_counter() - began) / TIMED
-
-
-def make(
-    planned: Sequence[Planned],
-    runs: Path,
-    *,
-    workers: int | None,
-    cluster: str | None,
-    progress: Progress,
-) -> Outcome[str, DrawRecord]:
-    """Train and measure the draws that are left, one thread each."""
-    jobs = {one.run.name: partial(make_draw, one.config) for one in planned}
-    return side_by_side(
-        jobs, runs, workers=workers, threads=1, cluster=cluster, unit="draws", progress=progress
-    )
+def minutes(config: RunConfig, run: Path) -> float:
+    """About how long the rest of a draw takes."""
+    assert config.preset is not None
+    assert config.training is not None
+    left = 0 if is_finished(run) else config.training.steps - steps_made(run)
+    whole = preset(config.preset)
+    return ONE_THREAD * whole.minutes * left / whole.training.steps + MEASURING
 
 
 def make_draw(config: RunConfig, directory: Path, threads: int, progress: Progress) -> DrawRecord:
     """Bring the run of one draw to its end, and measure it."""
     run = trained(config, directory, threads=threads, progress=progress)
-    return measure(run, progress)
+    return measured(run, progress)
 
 
-def made(planned: Sequence[Planned]) -> list[DrawRecord]:
-    """The records that the runs of a plan have by now."""
-    files = [one.run / DRAW.file for one in planned]
-    return [read_json(file, DrawRecord) for file in files if file.exists()]
+def measured(run: Run, progress: Progress = silent) -> DrawRecord:
+    """The record of a finished run."""
+    draw = Draw(run, run.model(), progress)
+    recipe, training = run.config.preset, run.config.training
+    assert recipe is not None
+    assert training is not None
+    by_architecture = {
+        claim.estimand
+        for claim in frozen().claims
+        if claim.any_one_layer and recipe in claim.recipes
+    }
+    return DrawRecord(
+        package_version=__version__,
+        weights_sha256=run.weights_sha256,
+        machine=machine(),
+        recipe=recipe,
+        seed=training.seed,
+        steps=training.steps,
+        heads=[head.role or "no column" for head in draw.heads],
+        held_out_loss=float(draw.held_out.mean()),
+        numbers=_numbers(draw, estimands_of(recipe) | {"columns_read"}),
+        untrained=_numbers(untrained(draw), by_architecture) if by_architecture else {},
+        printed=_printed(draw, recipe),
+    )
+
+
+def _numbers(draw: Draw, names: set[str]) -> dict[str, float | None]:
+    """The estimands of these names, in the order of their table."""
+    found = {name: ESTIMANDS[name](draw) for name in ESTIMANDS if name in names}
+    return {name: None if value is None else float(value) for name, value in found.items()}
+
+
+def _printed(draw: Draw, recipe: str) -> dict[str, list[float]]:
+    """The quantities that the paper prints, measured as its notebook does."""
+    found = last_batches(draw.metrics, draw.layout)
+    if draw.digits == 5 and "second_ba_head" in estimands_of(recipe):
+        whole, *without = map(float, draw.base_add_losses)
+        found["BA, all heads"] = [whole]
+        for place, loss in zip(("least", "next", "most"), sorted(without), strict=True):
+            found[f"BA, without the {place} needed head"] = [loss]
+    return found

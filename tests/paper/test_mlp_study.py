@@ -1,27 +1,22 @@
 """The MLP study: its exam on models whose abilities are known, its runs, and its page."""
 
-import msgspec
 import pytest
 import torch
 from built_adder import built_adder
 
 from carryscope.core.errors import CallError
 from carryscope.core.evidence import Mean, Share
-from carryscope.core.progress import silent
-from carryscope.core.storage import read_json
 from carryscope.model.files import load_model
 from carryscope.run import Run
 from carryscope.task.columns import Columns
 from carryscope.training.config import part_of
 from carryscope.training.data import held_out_questions
-from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
-from paper.mlp import study as study_module
-from paper.mlp.exam import CaseRight, exam, sit
-from paper.mlp.page import PAGE, RECORD, statement, study_page
-from paper.mlp.study import BASE, VARIANTS, CurvePoint, MlpStudy, Subject
-from paper.records import RESULTS
+from paper import mlp as study_module
+from paper.mlp import BASE, RECORDS, VARIANTS, CaseRight, Subject, exam, sit, study_mlp
+from paper.mlp_page import PAGE, mlp_page, statement
+from paper.study import RESULTS, read_records
 
 SMALL = {"steps": 6, "d_model": 8, "batch": 32}
 
@@ -42,11 +37,10 @@ def few_questions_of_each_kind():
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """A base that has hardly been trained, and its variants, by name."""
-    there = tmp_path_factory.mktemp("runs")
-    train(run_config("tiny", SMALL), there / BASE)
-    for variant in VARIANTS:
-        found = study_module._variant(variant, there / BASE, 5, there / variant.name, 1, silent)
-        assert found.name == variant.name
+    there, records = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("records")
+    study_mlp(there, records, recipe=run_config("tiny", SMALL), steps=5, workers=1)
+    found = {one.name for one in read_records(records, Subject)}
+    assert found == {BASE, *(variant.name for variant in VARIANTS)}
     return there
 
 
@@ -124,10 +118,10 @@ def subject(name, loss):
         seed=0,
         steps=400,
         trained=1,
+        training_loss=loss,
         held_out_loss=Mean(loss, 100, loss, loss),
         uniform_right=Share.measured(1, 2),
         right=[CaseRight(digit=d, case="BA", right=Share.measured(7, 10)) for d in ("A1", "A0")],
-        curve=[CurvePoint(step=200, loss=1.0), CurvePoint(step=400, loss=loss)],
     )
 
 
@@ -135,8 +129,7 @@ def study_of(**losses):
     known = {BASE: 0.01, "no-mlp": 0.5, "fresh-mlp": 0.012, "fresh-attention": 0.2}
     known |= {"untrained-attention": 1.0, "untrained-mlp": 0.4}
     known |= {name.replace("_", "-"): loss for name, loss in losses.items()}
-    subjects = [subject(name, loss) for name, loss in known.items()]
-    return MlpStudy(package_version="", base=BASE, questions=1, subjects=subjects)
+    return {name: subject(name, loss) for name, loss in known.items()}
 
 
 def test_the_statement_follows_the_numbers():
@@ -155,8 +148,8 @@ def test_a_case_is_pooled_over_the_digits_that_have_it():
     assert subject("x", 1.0).by_case() == {"BA": Share.measured(14, 20)}
 
 
-def test_the_committed_page_follows_from_the_committed_record():
-    study = read_json(RESULTS / RECORD, MlpStudy)
-    assert (RESULTS / PAGE).read_text() == study_page(study)
-    base = msgspec.structs.asdict(study.subject(BASE))
-    assert (base["steps"], base["seed"]) == (28_125, 129_000)
+def test_the_committed_page_follows_from_the_committed_records():
+    records = read_records(RESULTS / RECORDS, Subject)
+    assert (RESULTS / PAGE).read_text() == mlp_page(records)
+    base = next(one for one in records if one.name == BASE)
+    assert (base.steps, base.seed) == (28_125, 129_000)

@@ -1,19 +1,18 @@
 """`python -m paper`: the plan, one small draw from training to record, and wrong calls."""
 
-import msgspec
+from functools import partial
+
 import pytest
 
-from carryscope.core.errors import CallError
+from carryscope.core.errors import CallError, WorkError
 from carryscope.core.progress import silent
-from carryscope.core.storage import read_json
-from carryscope.core.workers import Outcome
-from carryscope.run import Run
-from carryscope.training.presets import run_config
+from carryscope.core.storage import read_json, write_bytes
+from carryscope.training.presets import preset, run_config
 from paper import __main__ as command
 from paper.claims import authors_seed, frozen
-from paper.measure import measure
-from paper.plan import QUICK_STEPS, Planned, chosen, made, make_draw, minutes, plan
-from paper.records import DRAW, DrawRecord, read_records, write_records
+from paper.plan import QUICK_STEPS, chosen, make_draw, minutes, plan
+from paper.records import draw_name, read_draws
+from paper.study import left, make, write_record
 
 SMALL = {"steps": 4, "d_model": 24, "batch": 8}
 
@@ -33,66 +32,63 @@ def small_draw(tmp_path_factory):
         yield make_draw(config, directory, 1, silent), directory
 
 
-def test_a_draw_is_trained_measured_and_kept(small_draw):
-    record, directory = small_draw
+def test_a_draw_is_trained_and_measured(small_draw):
+    record, _ = small_draw
     assert (record.recipe, record.seed, record.steps) == ("paper-10", 129000, 4)
     asked = {"columns_read", "top_column_lead", "steps_to_learn", "through_all_wrong"}
     assert set(record.numbers) == {*asked, "uniform_right"}
     assert len(record.printed["loss"]) == 4
-    assert read_json(directory / DRAW.file, DrawRecord) == record
 
 
-def test_a_draw_that_is_measured_is_not_measured_again(small_draw, monkeypatch):
-    record, directory = small_draw
-    monkeypatch.setattr("paper.measure._measured", None)
-    assert measure(Run(directory)) == record
+def writes(text, directory, threads, progress):
+    """A job that leaves a file in its run."""
+    assert threads == 1
+    write_bytes(directory / "made", text.encode())
+    return {"text": text, "third": 1 / 3}
 
 
-def test_a_record_that_lacks_a_number_is_made_again(small_draw, monkeypatch):
-    record, directory = small_draw
-    poorer = msgspec.structs.replace(record, numbers={})
-    (directory / DRAW.file).write_bytes(msgspec.json.encode(poorer))
-    monkeypatch.setattr("paper.measure._measured", lambda draw: record)
-    assert measure(Run(directory)) == record
+def fails(directory, threads, progress):
+    raise WorkError("Disk full.")
 
 
-def test_the_plan_has_the_authors_draws_first_and_leaves_out_what_is_done(tmp_path):
-    runs, results = tmp_path / "runs", tmp_path / "results"
-    everything = plan(chosen(None), runs, results, quick=False)
+def test_a_study_keeps_a_short_record_of_each_run_and_makes_none_twice(tmp_path):
+    runs, records = tmp_path / "runs", tmp_path / "records"
+    jobs = {"a/1": partial(writes, "one"), "b": partial(writes, "two")}
+    write_record(records / "b.json", {"text": "done before"})
+    assert list(left(jobs, records)) == ["a/1"]
+    make(jobs, runs, records, workers=1)
+    assert read_json(records / "a/1.json", dict) == {"text": "one", "third": 0.333333}
+    assert read_json(records / "b.json", dict) == {"text": "done before"}
+    assert not (runs / "b").exists()
+
+
+def test_a_run_that_fails_is_reported_and_the_others_are_kept(tmp_path):
+    jobs = {"bad": fails, "good": partial(writes, "one")}
+    with pytest.raises(WorkError, match="bad failed: Disk full"):
+        make(jobs, tmp_path / "runs", tmp_path / "records", workers=1)
+    assert [file.name for file in (tmp_path / "records").iterdir()] == ["good.json"]
+
+
+def test_the_plan_has_the_authors_draws_first():
+    everything = plan(chosen(None))
     assert len(everything) == 6 + sum(map(len, frozen().seeds.values()))
-    assert [one.seed for one in everything[:6]] == [authors_seed(r) for r in chosen(None)]
-    two = plan(["paper-5"], runs, results, quick=False, draws=2)
-    assert [one.run.name for one in two] == ["paper-5-129000", "paper-5-201", "paper-5-202"]
-    done = DrawRecord(
-        package_version="",
-        weights_sha256="",
-        machine="",
-        recipe="paper-5",
-        seed=201,
-        steps=5000,
-        heads=[],
-        held_out_loss=0.0,
-        numbers={},
-    )
-    write_records([done], results)
-    left = plan(["paper-5"], runs, results, quick=False, draws=2)
-    assert [one.seed for one in left] == [129000, 202]
-    assert made(left) == []
+    assert list(everything)[:6] == [draw_name(r, authors_seed(r)) for r in chosen(None)]
+    two = plan(["paper-5"], draws=2)
+    assert list(two) == ["paper-5/129000", "paper-5/201", "paper-5/202"]
+    assert [config.training.seed for config in two.values()] == [129000, 201, 202]
 
 
-def test_a_quick_plan_is_short(tmp_path):
-    planned = plan(chosen(None), tmp_path, tmp_path / "results", quick=True)
-    assert [one.config.training.steps for one in planned] == [QUICK_STEPS] * 6
+def test_a_quick_plan_is_short():
+    planned = plan(chosen(None), quick=True)
+    assert [config.training.steps for config in planned.values()] == [QUICK_STEPS] * 6
 
 
 def test_minutes_count_only_steps_that_are_left(small_draw, monkeypatch):
-    monkeypatch.setattr("paper.plan._step_seconds", lambda recipe: 6.0)
     monkeypatch.setattr("paper.plan.MEASURING", 0)
-    config = run_config("paper-10", SMALL)
-    _, directory = small_draw
-    assert minutes(Planned("paper-10", 129000, config, directory)) == 0
-    fresh = Planned("paper-10", 201, config, directory.parent / "fresh")
-    assert minutes(fresh) == pytest.approx(0.4)
+    config, (_, directory) = run_config("paper-10", SMALL), small_draw
+    assert minutes(config, directory) == 0
+    whole = run_config("paper-10", {})
+    assert minutes(whole, directory.parent / "fresh") == 2 * preset("paper-10").minutes
 
 
 def test_recipes_are_chosen_by_name():
@@ -111,19 +107,24 @@ def test_a_wrong_call_is_one_line(capsys):
 def test_a_call_shows_its_plan_keeps_what_was_made_and_writes_the_page(
     tmp_path, capsys, monkeypatch, small_draw
 ):
-    record, directory = small_draw
-    planned = Planned("paper-10", 129000, run_config("paper-10", SMALL), directory)
-    monkeypatch.setattr("paper.plan.plan", lambda *_, **__: [planned])
-    monkeypatch.setattr("paper.plan._step_seconds", lambda recipe: 6.0)
-    monkeypatch.setattr("paper.plan.make", lambda *_, **__: Outcome(failed={"b": "Disk full."}))
+    record, _ = small_draw
+    two = {draw_name("paper-10", s): run_config("paper-10", SMALL) for s in (129000, 201)}
+    monkeypatch.setattr("paper.plan.plan", lambda *_, **__: two)
     out = tmp_path / "out"
-    call = ["--only", "paper-10", "--runs", str(directory.parent), "--out", str(out)]
+
+    def stopped(jobs, runs, records, **_):
+        assert list(jobs) == list(two)
+        write_record(records / "paper-10/129000.json", record)
+        raise WorkError("paper-10/201 failed: Disk full.")
+
+    monkeypatch.setattr(command, "make", stopped)
+    call = ["--only", "paper-10", "--runs", str(tmp_path / "runs"), "--out", str(out)]
     assert command.run(call) == 1
     told = capsys.readouterr()
-    assert "129000" in told.err
-    assert told.err.endswith("paper: b failed: Disk full.\n")
-    assert "on 0 of 62 planned draws" in told.out
-    assert read_records(out) == [record]
-    page = (out / "README.md").read_text()
-    assert "A smoke test" in page
+    assert "129000, 201" in told.err
+    assert told.err.endswith("paper: paper-10/201 failed: Disk full.\n")
+    assert [draw.seed for draw in read_draws(out)] == [129000]
+    assert "A smoke test" in (out / "README.md").read_text()
     assert (out / "strips" / "three-columns-longer.svg").exists()
+    assert command.run(["--pages", "--out", str(out)]) == 0
+    assert "on 0 of 62 planned draws" in capsys.readouterr().out

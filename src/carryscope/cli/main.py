@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carryscope.core.errors import CallError, WorkError, command, program
@@ -71,15 +72,19 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Carry out one call and return its exit code. What went wrong is one line."""
+def run(arguments: Sequence[str], other: App | None = None) -> int:
+    """Carry out one call and return its exit code. What went wrong is one line.
+
+    `paper` and `benchmarks` are other programs whose calls end in the same way.
+    """
     from cyclopts import CycloptsError
 
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:2], "--help"]
     try:
-        _check_words(arguments)
-        app = make_app(arguments[0] if arguments else None)
+        if other is None:
+            _check_words(arguments)
+        app = other or make_app(arguments[0] if arguments else None)
         app(arguments, exit_on_error=False, print_error=False, result_action="return_none")
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has seen enough
@@ -136,5 +141,5 @@ def _failed(why: object, code: int) -> int:
     line = visible(" ".join(str(why).split()))
     if len(line) > LONGEST_LINE:
         line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 :]}"
-    print("carryscope:", line, file=sys.stderr)
+    print(f"{Path(program()).name.split()[-1]}:", line, file=sys.stderr)
     return code

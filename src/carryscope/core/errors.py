@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 from shutil import which
 
+OTHERS = ("paper", "benchmarks")
+"""Programs of the repository that use the package."""
+
 
 class CallError(ValueError):
     """The request cannot be met. The message says what would be right."""
@@ -28,6 +31,6 @@ def command(*words: object) -> str:
 def program() -> str:
     """How this program is called here: its name if the shell finds it, else its path."""
     called = Path(sys.argv[0])
-    if called.name == "__main__.py" and called.parent.name == "carryscope":
-        return "python -m carryscope"
+    if called.name == "__main__.py" and called.parent.name in ("carryscope", *OTHERS):
+        return f"python -m {called.parent.name}"
     return str(called) if called.name == "carryscope" and not which("carryscope") else "carryscope"

@@ -1,7 +1,7 @@
 """The study of the MLP that the paper asks for in its limitations: remove it, or train it again.
 
-In: a trained run with an MLP, the base. Out: an `MlpStudy`: what the base and its variants can do,
-on the same questions.
+In: a directory for the runs. Out: a `Subject` for the base, a trained model with an MLP, and for
+each variant of it: what it can do, on the same questions.
 
     no-mlp                the same recipe for a model without an MLP
     fresh-mlp             from the base: the MLP drawn again and trained, all else frozen
@@ -12,6 +12,18 @@ on the same questions.
 Embeddings and readout are frozen in the last four, so that a success is due to the new part. All
 four use the seed after the base's: with the base's own the new weights would be those that the base
 started from, on the same questions.
+
+The *exam* has as many questions of a rare case as of a common one. A case is what lies in the
+columns below a digit (its look-ahead):
+
+    BA            no carry arrives, and the column below does not sum to 9
+    UC1           the column below makes the carry that arrives
+    simple US9    the column below sums to 9 and passes a carry on
+    cascade d     d columns below sum to 9 and pass a carry on, d = 2 and up
+    quiet nines   one or more columns below sum to 9, and no carry arrives
+
+In 00445+00555 the digit A3 is a cascade 2. For each digit and look-ahead the questions are drawn
+uniformly among those that have it; quiet nines have every depth in equal numbers.
 """
 
 from __future__ import annotations
@@ -19,22 +31,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import msgspec
 import numpy as np
+from jaxtyping import Int
 
-from carryscope.core.errors import CallError, WorkError
+from carryscope.core.errors import CallError
 from carryscope.core.evidence import Mean, Share
 from carryscope.core.progress import Progress, silent
 from carryscope.model.prediction import answer
+from carryscope.model.transformer import Transformer
 from carryscope.run import Run
-from carryscope.sweeps.running import side_by_side, trained
-from carryscope.task.sampling import uniform
+from carryscope.sweeps.running import trained
+from carryscope.task.operation import Array, State
+from carryscope.task.questions import Questions
+from carryscope.task.sampling import uniform, with_states
+from carryscope.task.strata import LookAhead, look_ahead_probabilities
 from carryscope.training.config import ModelPart, RunConfig, all_but, part_of
 from carryscope.training.loop import train
 from carryscope.training.presets import changed, run_config, started_config
-from carryscope.version import __version__
-from paper.mlp.exam import EACH, EXAM_SEED, CaseRight, exam, sit
+from paper.draw import uniform_states
+from paper.study import left, make
+
+RECORDS = "mlp"
 
 BASE = "base"
 BASE_RECIPE = run_config("paper-5", {"stream": "ours", "steps": 28_125})
@@ -43,19 +64,26 @@ BASE_RECIPE = run_config("paper-5", {"stream": "ours", "steps": 28_125})
 STEPS = 5000
 """Steps of each variant, as many as the paper's tables have."""
 
-CURVE_POINTS = 40
-"""Points of a variant's curve, each a mean over the steps since the one before. The points of the
-base's curve are as far apart."""
+SMOOTHED = 125
+"""Steps over which a training loss is averaged."""
 
 UNIFORM_QUESTIONS = 10_000
 """Fresh uniform questions for whole answers."""
 
+EACH = 1000
+"""Questions for each digit and look-ahead: an interval reaches at most 3.1 % to either side."""
 
-class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean training loss of the steps up to this one and after the point before."""
+EXAM_SEED = 20240613
+"""Draws the questions; training batches are drawn from (seed, step)."""
 
-    step: int
-    loss: float
+
+class CaseRight(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer digit in one case."""
+
+    digit: str
+    case: str
+    right: Share
+    """How often the digit is right, teacher-forced."""
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,16 +96,13 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     trained: int
     """Parameters that were trained."""
+    training_loss: float
+    """Its training loss after as many steps as the variants have."""
     held_out_loss: Mean
     """On the fixed held-out questions of every training, enriched by the paper's rule."""
     uniform_right: Share
     """Whole answers right, of fresh uniform questions; free-running, it is the same number."""
     right: list[CaseRight]
-    curve: list[CurvePoint]
-
-    def loss_at(self, step: int) -> float | None:
-        """Its training loss near a step; None if it was not trained that far."""
-        return next((point.loss for point in self.curve if point.step >= step), None)
 
     def by_case(self) -> dict[str, Share]:
         """Each case over all digits that have it."""
@@ -87,22 +112,6 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
             case: Share.measured(sum(s.count for s in shares), sum(s.of for s in shares))
             for case, shares in cells.items()
         }
-
-
-class MlpStudy(msgspec.Struct, frozen=True, kw_only=True):
-    """Base and variants, all tested on the same questions."""
-
-    package_version: str
-    base: str
-    """The name of the base run."""
-    questions: int
-    """In the exam, for each model."""
-    subjects: list[Subject]
-    """The base first."""
-
-    def subject(self, name: str) -> Subject:
-        """The subject of this name."""
-        return next(subject for subject in self.subjects if subject.name == name)
 
 
 @dataclass(frozen=True)
@@ -147,27 +156,26 @@ VARIANTS = (
 )
 
 
-def study(
+def study_mlp(
     runs: Path,
+    records: Path,
     *,
     recipe: RunConfig = BASE_RECIPE,
     steps: int = STEPS,
-    workers: int | None = None,
     progress: Progress = silent,
-) -> MlpStudy:
-    """Train the base and its variants, whatever is left of them, and compare them."""
-    base = trained(recipe, runs / BASE, threads=1, progress=progress)
-    jobs = {v.name: partial(_variant, v, base.directory.absolute(), steps) for v in VARIANTS}
-    outcome = side_by_side(jobs, runs, workers=workers, threads=1, progress=progress)
-    if outcome.failed:
-        raise WorkError(" ".join(f"{name} failed: {why}" for name, why in outcome.failed.items()))
-    first = _measured(Variant(BASE, "The base"), base, steps)
-    return MlpStudy(
-        package_version=__version__,
-        base=base.name,
-        questions=EACH * len(exam(base.config.model.digits, 1)),
-        subjects=[first, *(outcome.done[variant.name] for variant in VARIANTS)],
-    )
+    **crew: Any,
+) -> None:
+    """Train the base and its variants, whatever is left of them, and measure them."""
+    base = (runs / BASE).absolute()
+    jobs = {BASE: partial(_base, steps)}
+    jobs |= {v.name: partial(_variant, v, base, steps) for v in VARIANTS}
+    if left(jobs, records):
+        trained(recipe, base, threads=1, progress=progress)
+    make(jobs, runs, records, progress=progress, **crew)
+
+
+def _base(steps: int, directory: Path, threads: int, progress: Progress) -> Subject:
+    return _measured(BASE, "The base", Run(directory), steps)
 
 
 def _variant(
@@ -176,34 +184,67 @@ def _variant(
     """A variant, trained from wherever it stands, then measured."""
     start, config = base if variant.renew else None, variant.config(Run(base), steps)
     train(config, directory, start_from=start, threads=threads, progress=progress)
-    return _measured(variant, Run(directory), steps)
+    return _measured(variant.name, variant.about, Run(directory), steps)
 
 
-def _measured(variant: Variant, run: Run, steps: int) -> Subject:
+def _measured(name: str, about: str, run: Run, steps: int) -> Subject:
     """A model in the exam, on the held-out questions and on uniform ones."""
     model, recipe, metrics = run.model(), run.config.training, run.metrics()
     assert recipe is not None
     drawn = uniform(np.random.default_rng((EXAM_SEED, 0)), UNIFORM_QUESTIONS, model.config.digits)
     learning = [p for n, p in model.named_parameters() if part_of(n) not in recipe.freeze]
     return Subject(
-        name=variant.name,
-        about=variant.about,
+        name=name,
+        about=about,
         weights_sha256=run.weights_sha256,
         seed=recipe.seed,
         steps=len(metrics),
         trained=sum(parameter.numel() for parameter in learning),
+        training_loss=fmean(record.loss for record in metrics[:steps][-SMOOTHED:]),
         held_out_loss=run.training().held_out_loss,
         uniform_right=Share.of_hits(answer(model, drawn, free_running=False).correct),
         right=sit(model),
-        curve=_curve([record.loss for record in metrics], max(1, steps // CURVE_POINTS)),
     )
 
 
-def _curve(losses: list[float], apart: int) -> list[CurvePoint]:
-    """Means over so many steps each, the last over the rest."""
-    parts = [losses[begin : begin + apart] for begin in range(0, len(losses), apart)]
-    ends = np.cumsum([len(part) for part in parts]).tolist()
+def exam(digits: int, each: int = EACH) -> dict[LookAhead, Questions]:
+    """The questions for models of so many digits, by the digit and look-ahead they are for."""
+    generator = np.random.default_rng((EXAM_SEED, digits))
+    return {
+        case: with_states(generator, _states(generator, case, digits, each))
+        for case in look_ahead_probabilities(digits)
+    }
+
+
+def _states(
+    generator: np.random.Generator, case: LookAhead, digits: int, each: int
+) -> Int[Array, "batch column"]:
+    """The state of every column: as the case demands, elsewhere as in uniform questions."""
+    states = uniform_states(generator, each, digits)
+    last = case.digit - case.depth
+    states[:, last : case.digit] = State.PROPAGATE
+    if last:
+        states[:, last - 1] = State.GENERATE if case.carrying else State.KILL
+    return states
+
+
+def sit(model: Transformer, each: int = EACH) -> list[CaseRight]:
+    """How a model does in the exam, case by case, digit by digit."""
+    hits: dict[tuple[str, int], list[Array]] = {}
+    for case, questions in exam(model.config.digits, each).items():
+        right = answer(model, questions, free_running=False).right[:, -1 - case.digit]
+        hits.setdefault((case_of(case), case.digit), []).append(right)
+    cases = ("BA", "UC1", "simple US9", *(f"cascade {d}" for d in range(2, 20)), "quiet nines")
     return [
-        CurvePoint(step=end, loss=float(np.mean(part)))
-        for end, part in zip(ends, parts, strict=True)
+        CaseRight(digit=f"A{digit}", case=case, right=Share.of_hits(np.concatenate(found)))
+        for (case, digit), found in sorted(
+            hits.items(), key=lambda item: (cases.index(item[0][0]), -item[0][1])
+        )
     ]
+
+
+def case_of(look_ahead: LookAhead) -> str:
+    """The name of the case."""
+    if not look_ahead.carrying:
+        return "quiet nines" if look_ahead.depth else "BA"
+    return ("UC1", "simple US9", f"cascade {look_ahead.depth}")[min(2, look_ahead.depth)]
