@@ -37,8 +37,6 @@ head reads the deciding column in more than half of them. Both were fixed before
 QUESTIONS: dict[str, Callable[[SightFinding], Interval | None]] = {
     "wrong digits that are blind": lambda sight: sight.blind_if_wrong,
     "blind digits that are wrong": lambda sight: sight.wrong_if_blind,
-    "with a carry": lambda sight: sight.wrong_if_blind_carrying,
-    "without": lambda sight: sight.wrong_if_blind_quiet,
     "read digits that are wrong": lambda sight: sight.wrong_if_read,
 }
 """The prediction, tested question by question."""
