@@ -79,7 +79,7 @@ RENAMED: dict[str, str | None] = dict.fromkeys(
         "faithfulness/agreement/algorithms/*/answer/where_right",
         "faithfulness/agreement/algorithms/*/digits",
         "faithfulness/agreement/algorithms/*/by_depth",
-        "faithfulness/agreement/algorithms/*/worst/*/probability",
+        "faithfulness/agreement/algorithms/*/worst",
         "faithfulness/agreement/algorithms/*/answer/same_wrong",
         "faithfulness/agreement/algorithms/*/answer/model_also_wrong",
         "faithfulness/inside/*/tokens",
@@ -89,7 +89,7 @@ RENAMED: dict[str, str | None] = dict.fromkeys(
         "risk/free_running",
         "risk/failures",
         "risk/naive",
-        "risk/search/common_pair",
+        "risk/search",
         "certificate/wrong_families/*/example",
         "certificate/undecided_families/*/example",
     ]

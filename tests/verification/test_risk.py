@@ -129,20 +129,6 @@ def test_the_simplest_failing_question_keeps_its_pattern_and_has_fewest_digits()
     assert sum(digit != "0" for digit in f"{first}{second}") == 4
 
 
-def test_failures_that_no_stratum_predicts_are_found_and_named():
-    def judge(questions: Questions) -> Mistakes:
-        odd = (questions.first[:, 3] == 5) & (questions.second[:, 3] == 5)
-        odd &= questions.first[:, 4] == 7
-        wrong = np.zeros((len(questions), 6), dtype=bool)
-        wrong[:, 1] = odd
-        return Mistakes(wrong, wrong)
-
-    found = risk_of(judge)
-    assert found.search.unpredicted
-    assert found.search.order_matters.low > 0, "7x+5x fails and 5x+7x does not"
-    assert "only one of a+b and b+a is right" in found.verdict
-
-
 def test_teacher_forced_and_free_running_fail_on_the_same_questions():
     model = carryscope.load().model()
     questions = partition(5).draw(np.random.default_rng(0), 40, 300)

@@ -13,21 +13,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 from jaxtyping import Int
 
-from carryscope.core.evidence import Share
 from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
 from carryscope.task.algorithms import exact_sum
 from carryscope.task.operation import Array
-from carryscope.task.tokens import Format
 from carryscope.verification.algorithms import Algorithm
 from carryscope.verification.estimate import Rate
 from carryscope.verification.stratified import WeightedSample, WeightedShare
-
-WORST = 5
-"""Strata shown for each algorithm."""
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,18 +41,6 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     only gets questions that the algorithm answers correctly."""
 
 
-class WorstStratum(msgspec.Struct, frozen=True, kw_only=True):
-    """A stratum in which model and algorithm disagree, and an example."""
-
-    stratum: str
-    agreement: Share
-    example: str
-    truth: str
-    model: str
-    """The model's answer, teacher-forced."""
-    algorithm: str
-
-
 class AlgorithmAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """One algorithm compared with the model."""
 
@@ -69,7 +51,6 @@ class AlgorithmAgreement(msgspec.Struct, frozen=True, kw_only=True):
     same_as: str | None
     """An earlier algorithm that gave the same answer to every question."""
     answer: Agreement
-    worst: list[WorstStratum]
 
 
 class AgreementFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +83,6 @@ def study_agreement(
     sample: WeightedSample,
     said: Int[Array, "batch digit"],
     algorithms: Sequence[Algorithm],
-    layout: Format,
 ) -> AgreementFinding:
     """Compare every algorithm with what the model said."""
     stated = {a.name: a.answer(sample.columns) for a in algorithms}
@@ -117,7 +97,6 @@ def study_agreement(
                 control=algorithm.control,
                 same_as=twins[0].name if twins else None,
                 answer=_agreement(sample, said, ours),
-                worst=_worst(sample, said, ours, layout),
             )
         )
     ranked = _ranked(found)
@@ -158,29 +137,3 @@ def _agreement(sample: WeightedSample, said: Array, stated: Array) -> Agreement:
         errors_alike=sample.share(alike, model_wrong | algorithm_wrong),
         left_wrong=sample.share(model_wrong, ~algorithm_wrong),
     )
-
-
-def _worst(
-    sample: WeightedSample, said: Array, stated: Array, layout: Format
-) -> list[WorstStratum]:
-    """The strata with the least agreement; among equals, the likelier first."""
-    apart = (said != stated).any(axis=1)
-    misses = sample.count(apart)
-    order = np.lexsort((-sample.partition.weights, -misses / sample.asked))
-    worst = []
-    for stratum in (int(s) for s in order[:WORST] if misses[s]):
-        i = int(np.flatnonzero(apart & (sample.stratum == stratum))[0])
-        question, asked = sample.questions[i : i + 1], int(sample.asked[stratum])
-        answers = (exact_sum(question)[0], said[i], stated[i])
-        truth, model, algorithm = (layout.text(digits[::-1]) for digits in answers)
-        worst.append(
-            WorstStratum(
-                stratum=sample.partition.names[stratum],
-                agreement=Share.measured(asked - int(misses[stratum]), asked),
-                example=question.texts()[0],
-                truth=truth,
-                model=model,
-                algorithm=algorithm,
-            )
-        )
-    return worst

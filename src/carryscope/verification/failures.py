@@ -1,60 +1,36 @@
-"""Simplifies failing questions, and searches for failures that no stratum predicts.
+"""Simplifies failing questions: the plainest example of each pattern that fails.
 
-In: a judge and failing questions. Out: the simplest failing question of each pattern, and failing
-questions found by changing single digits and by swapping the two numbers.
+In: a judge and failing questions, such as 12447+34556. Out: questions of the same column states
+that fail too, with as few digits that are not 0 as possible: 997+3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.task.operation import BASE, Array
+from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
-from carryscope.verification.estimate import Rate, weighted_rate
 from carryscope.verification.judging import Judge
-from carryscope.verification.partition import Partition
 
-STARTS = 100
-"""Failing questions that the search starts from."""
-
-RESTARTS = 30
-"""Rare failures that it found and starts from again."""
-
-UNLIKELY = 0.01
-"""A failure is unpredicted if less than this share of its stratum's questions fail."""
-
-SHOWN = 10
-"""Unpredicted failures in the finding."""
-
-SWAPPED_PER_STRATUM = 40
-"""Questions of each stratum that are tested in both orders."""
+STARTS = 2
+"""Failing questions of each pattern that are simplified; the simplest result is shown."""
 
 
-class Unpredicted(msgspec.Struct, frozen=True, kw_only=True):
-    """A failing question in a stratum that almost never fails."""
-
-    question: str
-    stratum: str
-    stratum_rate: float
-    """The share of questions of the stratum that failed in the sample."""
-
-
-class FailureSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found near failing questions."""
-
-    tried: int
-    """Questions one digit away from a failing one."""
-    failed: int
-    """Those that fail too."""
-    unpredicted: list[Unpredicted]
-    """Those in strata that almost never fail, the least expected first."""
-    order_matters: Rate
-    """The chance that only one of a+b and b+a is right: 0 if the model commutes."""
+def simplest_of_each(judge: Judge, failing: Mapping[int, Questions]) -> dict[int, str]:
+    """The simplest failing question of every stratum that failed."""
+    if not failing:
+        return {}
+    starts = [fewest_digits(questions, STARTS) for questions in failing.values()]
+    shrunk = simplest(judge, Questions.joined(starts))
+    ends = np.cumsum([len(part) for part in starts])
+    return {
+        stratum: fewest_digits(shrunk[end - len(part) : end], 1).texts()[0]
+        for stratum, part, end in zip(failing, starts, ends, strict=True)
+    }
 
 
 def simplest(judge: Judge, failing: Questions) -> Questions:
@@ -113,65 +89,3 @@ def _plainer(questions: Questions, column: int) -> Iterator[tuple[Array, Array, 
 def _non_zero(questions: Questions) -> Int[Array, " batch"]:
     count: Array = (questions.first > 0).sum(1) + (questions.second > 0).sum(1)
     return count
-
-
-def look_around(
-    judge: Judge,
-    partition: Partition,
-    failing: Questions,
-    rate: Array,
-    generator: np.random.Generator,
-) -> FailureSearch:
-    """Change single digits of failing questions, repeat from the rare failures found, and swap.
-
-    `rate` is the share of failing questions measured in each stratum.
-    """
-
-    def rare(questions: Questions) -> Questions:
-        return questions[rate[partition.of(questions)] < UNLIKELY]
-
-    start = failing[generator.permutation(len(failing))[:STARTS]]
-    found, tried = _failing_neighbours(judge, start)
-    again, more = _failing_neighbours(judge, rare(found)[:RESTARTS])
-    return FailureSearch(
-        tried=tried + more,
-        failed=len(found) + len(again),
-        unpredicted=_unpredicted(partition, Questions.joined([rare(found), rare(again)]), rate),
-        order_matters=_order_matters(judge, partition, generator),
-    )
-
-
-def _failing_neighbours(judge: Judge, questions: Questions) -> tuple[Questions, int]:
-    """The failing questions one digit away, and how many were tried."""
-    if not len(questions):
-        return questions, 0
-    both = np.concatenate([questions.first, questions.second], axis=1)
-    places, steps = both.shape[1], BASE - 1
-    near = np.repeat(both, places * steps, axis=0)
-    place = np.tile(np.repeat(np.arange(places), steps), len(both))
-    step = np.tile(np.arange(1, BASE), len(both) * places)
-    rows = np.arange(len(near))
-    near[rows, place] = (near[rows, place] + step) % BASE
-    first, second = np.split(near, 2, axis=1)
-    tried = replace(questions, first=first, second=second)
-    return tried[judge(tried).failed], len(tried)
-
-
-def _unpredicted(partition: Partition, rare: Questions, rate: Array) -> list[Unpredicted]:
-    strata = partition.of(rare)
-    order = np.lexsort((_non_zero(rare), rate[strata]))
-    seen: dict[str, Unpredicted] = {}
-    for i in order:
-        text = rare[i : i + 1].texts()[0]
-        name, share = partition.names[strata[i]], round(float(rate[strata[i]]), 6)
-        seen.setdefault(text, Unpredicted(question=text, stratum=name, stratum_rate=share))
-    return list(seen.values())[:SHOWN]
-
-
-def _order_matters(judge: Judge, partition: Partition, generator: np.random.Generator) -> Rate:
-    """The chance that a question is right and its swap is wrong, or the reverse."""
-    asked = np.full(len(partition), SWAPPED_PER_STRATUM)
-    drawn, stratum = partition.draw_each(generator, asked)
-    unlike = judge(drawn).failed != judge(drawn.swapped()).failed
-    counts = np.bincount(stratum[unlike], minlength=len(partition))
-    return weighted_rate(partition.weights, asked, counts)

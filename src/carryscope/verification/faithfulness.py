@@ -77,7 +77,7 @@ def faithful(
     with progress("faithfulness", total=1 + len(algorithms), unit="steps") as advance:
         sample = WeightedSample.draw(samples.generator("agreement"), digits)
         said = answer_digits(model, sample)
-        agreement = study_agreement(sample, said, algorithms, model.config.layout)
+        agreement = study_agreement(sample, said, algorithms)
         sight = study_sight(model, seed=seed)
         advance()
         engine = Engine(model, samples.varied[:1])  # its means, over one question, are not used

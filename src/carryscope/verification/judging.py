@@ -90,12 +90,6 @@ class Tally:
             return Rate.exactly(int(counts.sum()), self.evaluated)
         return weighted_rate(self.partition.weights, self.asked, counts)
 
-    @property
-    def all_failing(self) -> Questions:
-        """The failing questions kept, of all strata."""
-        nothing = Questions.from_integers([], self.partition.digits, self.partition.operation)
-        return Questions.joined([nothing, *self.failing.values()])
-
     def ask(self, judge: Judge, questions: Questions, stratum: Int[Array, " batch"]) -> None:
         """Test questions of these strata and count."""
         mistakes = judge(questions)

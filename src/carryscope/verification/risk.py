@@ -17,10 +17,9 @@ from carryscope.core.progress import Progress, silent
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.task.operation import PAIRS
-from carryscope.task.questions import Questions
 from carryscope.verification.cases import CaseRisk, case_risks
 from carryscope.verification.estimate import Rate
-from carryscope.verification.failures import FailureSearch, fewest_digits, look_around, simplest
+from carryscope.verification.failures import simplest_of_each
 from carryscope.verification.judging import Judge, Tally, judge_of
 from carryscope.verification.partition import partition
 from carryscope.verification.risk_verdict import risk_verdict
@@ -35,9 +34,6 @@ WIDTH, BUDGET = 0.05, 1_000_000
 
 MOST_FAILURES = 10
 """Patterns listed as the likeliest failures."""
-
-STARTS_PER_PATTERN = 2
-"""Failing questions of each pattern that are simplified; the simplest result is shown."""
 
 
 class StratumRisk(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +75,6 @@ class RiskFinding(Finding, frozen=True, kw_only=True):
     cases: list[CaseRisk]
     strata: list[StratumRisk]
     """Failing strata first, by their contribution; then all others."""
-    search: FailureSearch
     verdict: str
 
     @property
@@ -141,7 +136,6 @@ def judged_risk(
                 judge, strata, answers, generator, width=width, budget=budget, advance=advance
             )
         )
-    rates = tally.failed / np.maximum(tally.asked, 1)
     finding = RiskFinding(
         package_version=__version__,
         weights_sha256=weights_sha256,
@@ -162,7 +156,6 @@ def judged_risk(
         ],
         cases=case_risks(tally),
         strata=_strata(tally, judge),
-        search=look_around(judge, strata, tally.all_failing, rates, generator),
         verdict="",
     )
     return msgspec.structs.replace(finding, verdict=risk_verdict(finding))
@@ -179,7 +172,7 @@ def check_settings(seed: int, width: float, budget: int) -> None:
 
 def _strata(tally: Tally, judge: Judge) -> list[StratumRisk]:
     asked, failed, weights = tally.asked, tally.failed, tally.partition.weights
-    examples = _simplest_of_each(tally, judge)
+    examples = simplest_of_each(judge, tally.failing)
     found = [
         StratumRisk(
             name=name,
@@ -191,17 +184,3 @@ def _strata(tally: Tally, judge: Judge) -> list[StratumRisk]:
         for s, name in enumerate(tally.partition.names)
     ]
     return sorted(found, key=lambda stratum: (-stratum.contribution, -stratum.probability))
-
-
-def _simplest_of_each(tally: Tally, judge: Judge) -> dict[int, str]:
-    """The simplest failing question of every stratum that failed, the pilot included."""
-    if not tally.failing:
-        return {}
-    strata = list(tally.failing)
-    starts = [fewest_digits(tally.failing[s], STARTS_PER_PATTERN) for s in strata]
-    shrunk = simplest(judge, Questions.joined(starts))
-    ends = np.cumsum([len(part) for part in starts])
-    return {
-        s: fewest_digits(shrunk[end - len(part) : end], 1).texts()[0]
-        for s, part, end in zip(strata, starts, ends, strict=True)
-    }

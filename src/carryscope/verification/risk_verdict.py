@@ -22,7 +22,6 @@ least 1 in 20 is."""
 def risk_verdict(finding: RiskFinding) -> str:
     """What a person who must decide whether to use the model should know."""
     parts = [how_often(finding), on_what(finding), _unsafe(finding), _safe(finding)]
-    parts += [_order(finding), _unpredicted(finding)]
     return " ".join(part for part in parts if part)
 
 
@@ -96,19 +95,3 @@ def _safe(finding: RiskFinding) -> str:
         return ""
     nines = "at most " * (safe > 0) + counted(safe, ADD.words.passing)
     return f"A digit with {nines} directly below is wrong at most once in 1,000."
-
-
-def _order(finding: RiskFinding) -> str:
-    rate, symbol = finding.search.order_matters, ADD.symbol
-    if rate.low <= 0:
-        return ""
-    return (
-        f"For {with_interval(rate)} of questions, only one of a{symbol}b and b{symbol}a is right."
-    )
-
-
-def _unpredicted(finding: RiskFinding) -> str:
-    if not finding.search.unpredicted:
-        return ""
-    example = finding.search.unpredicted[0]
-    return f"It also fails on {example.question}, although similar questions almost never fail."

@@ -32,12 +32,10 @@ def failures_section(shelf: Shelf) -> Section | None:
 
 def risk_parts(risk: RiskFinding, model: ModelConfig | None = None) -> list[Part]:
     """The verdict, where digits are wrong, the likeliest failures."""
-    rest: list[Part] = [_digits(risk)]
-    rest += [_around(risk)] if risk.search.unpredicted else []
     cases = cases_table(risk)
     cases = replace(cases, caption=with_paper(cases.caption, paper_text("us9", model)))
     likeliest = [_likeliest(risk)] if risk.failures else []
-    return [Text(risk.verdict, lead=True), cases, *likeliest, More(rest)]
+    return [Text(risk.verdict, lead=True), cases, *likeliest, More([_digits(risk)])]
 
 
 def cases_table(risk: RiskFinding) -> Table:
@@ -101,23 +99,6 @@ def _likeliest(risk: RiskFinding) -> Table:
     )
 
 
-def _around(risk: RiskFinding) -> Folded:
-    table = Table.of(
-        "unpredicted",
-        "Failures out of line",
-        risk.search.unpredicted,
-        {
-            "question": lambda failure: failure.question,
-            "pattern": lambda failure: Faint(failure.stratum),
-            "of the pattern fail": lambda failure: percent(failure.stratum_rate),
-        },
-        f"{risk.search.tried:,} questions one digit away from a failing one were tried. "
-        f"{risk.search.failed:,} fail too.",
-        text=["pattern"],
-    )
-    return Folded("Failures where its kind of question is otherwise safe", [table])
-
-
 def algorithms_section(shelf: Shelf) -> Section | None:
     """Does the model run a stated algorithm?"""
     if shelf.faithfulness is None:
@@ -135,7 +116,7 @@ def faithfulness_parts(finding: FaithfulnessFinding) -> list[Part]:
         More([Text(rest)] if rest else []),
         agreement_table(finding),
         Folded("What each algorithm does", [Facts(about)]),
-        More([_inside(finding), *_parting(finding)]),
+        More([_inside(finding)]),
     ]
 
 
@@ -173,27 +154,3 @@ def _inside(finding: FaithfulnessFinding) -> Table:
         "What the heads add, taken from other questions with the same key, together or each from "
         "its own.",
     )
-
-
-def _parting(finding: FaithfulnessFinding) -> list[Folded]:
-    """Where the model and the algorithms nearest to it differ."""
-    named = [finding.agreement.best_on_errors, finding.agreement.best]
-    found: list[Folded] = []
-    for name in dict.fromkeys(name for name in named if name is not None):
-        title = f"Where {name} and the model differ most"
-        table = Table.of(
-            f"parting-{len(found)}",
-            title,
-            finding.agreement.of(name).worst,
-            {
-                "for example": lambda worst: worst.example,
-                "pattern": lambda worst: Faint(worst.stratum),
-                "agree": lambda worst: with_interval(worst.agreement),
-                "truth": lambda worst: worst.truth,
-                "model": lambda worst: worst.model,
-                "algorithm": lambda worst: worst.algorithm,
-            },
-            text=["pattern", "truth", "model", "algorithm"],
-        )
-        found += [Folded(title, [table])] if table.rows else []
-    return found
