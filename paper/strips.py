@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import altair as alt
-
-from carryscope.report.figures.drawing import BLACK, BLUE, GREEN, Record, data
+from carryscope.report.figures.canvas import BLACK, GREY, Canvas
 from carryscope.report.figures.figure import Figure
+from carryscope.report.figures.plot import BLUE, GREEN, Axis, Plot
 from paper.claims import Claim, Judged, Value
 
-WIDTH, DOT = 560, 9
+WIDTH, DOT = 560.0, 9.0
 """Width of a strip, and the room of a dot, in pixels."""
 
 LIMIT = "#888888"
@@ -23,35 +22,34 @@ CIRCUITS = {"three columns read": GREEN, "two": BLUE, "one or none": BLACK}
 
 def strip(judged: Judged) -> Figure:
     """The numbers of all draws of a claim, with the limit of its rule."""
-    claim, share = judged.claim, judged.share
+    claim, share, canvas = judged.claim, judged.share, Canvas()
     low, high = _ends(claim, [*judged.fresh, *judged.authors])
-    records = _stacked(judged, low, high)
-    scale = alt.Scale(domain=[low, high], nice=False)
-    axis = alt.Axis(tickCount=8, labelOverlap=True)
-    x = alt.X("value:Q", scale=scale, axis=axis, title=claim.estimand.replace("_", " "))
-    height = DOT * (1 + max((record["level"] for record in records), default=0))
-    y = alt.Y("level:Q", scale=alt.Scale(domain=[-0.5, height / DOT - 0.5]), axis=None)
-    colours = alt.Scale(domain=list(CIRCUITS), range=list(CIRCUITS.values()))
-    shapes = alt.Scale(domain=["fresh draw", "authors' draw"], range=["circle", "diamond"])
-    legend = alt.Legend(title=None, orient="right")
-    dots = alt.Chart(data(records)).mark_point(filled=True, opacity=0.85)
-    limit = alt.Chart(data([{"value": claim.limit}])).mark_rule(color=LIMIT, strokeWidth=2)
-    chart = alt.layer(
-        limit.encode(x=x),
-        dots.encode(
-            x=x,
-            y=y,
-            size=alt.Size("size:Q", scale=None),
-            color=alt.Color("circuit:N", scale=colours, legend=legend),
-            shape=alt.Shape("kind:N", scale=shapes, legend=legend),
-        ),
-    )
+    dots = _stacked(judged, low, high)
+    height = DOT * max(2, 1 + max((level for _, level, *_ in dots), default=0))
+    names = (claim.estimand.replace("_", " "), "")
+    plot = Plot(canvas, (0.0, 0.0), (WIDTH, height), Axis.linear(low, high), None, names=names)
+    limit = plot.x(claim.limit)
+    canvas.line(f"M{limit:.1f},{plot.top} v{height}", stroke=LIMIT, width=2.0)
+    for at, level, colour, authors in dots:
+        x, y = plot.x(at), plot.top + height - DOT * (level + 0.5)
+        _dot(canvas, x, y, colour, authors=authors)
+    for i, (name, colour) in enumerate([*CIRCUITS.items(), ("authors' draw", GREY)]):
+        _dot(canvas, WIDTH + 16, 6.0 + 14 * i, colour, authors=i == len(CIRCUITS))
+        canvas.text(WIDTH + 26, 6.0 + 14 * i, name, anchor="start")
     return Figure(
-        chart.properties(width=WIDTH, height=max(2 * DOT, height)),
+        canvas,
         claim.title,
         f"A dot for each draw. It holds in {share.count} of {share.of} fresh draws.",
         f"Holds if {claim.rule} {claim.limit:g} (grey line).",
     )
+
+
+def _dot(canvas: Canvas, x: float, y: float, colour: str, *, authors: bool) -> None:
+    """A circle; a diamond for the authors' own draw."""
+    if authors:
+        canvas.line("M0,0", stroke=colour, end=f"M{x:.1f},{y - 6:.1f} l6,6 -6,6 -6,-6 z")
+    else:
+        canvas.box(x - 4, y - 4, 8.0, 8.0, fill=colour, opacity=0.85, radius=4.0)
 
 
 def _ends(claim: Claim, values: Sequence[Value]) -> tuple[float, float]:
@@ -61,27 +59,19 @@ def _ends(claim: Claim, values: Sequence[Value]) -> tuple[float, float]:
     return min(known) - room, max(known) + room
 
 
-def _stacked(judged: Judged, low: float, high: float) -> list[Record]:
-    """A record for each dot; dots that would hide each other are stacked.
+def _stacked(judged: Judged, low: float, high: float) -> list[tuple[float, int, str, bool]]:
+    """For each dot its value, level and colour, and whether it is the authors'; none hides another.
 
     A draw without a value stands at the end of the axis where the claim fails.
     """
     fails_at = high if judged.claim.rule in ("below", "at most") else low
     heights: Counter[int] = Counter()
-    records: list[Record] = []
-    both = {"fresh draw": judged.fresh, "authors' draw": judged.authors}
-    for kind, value in [(kind, value) for kind, values in both.items() for value in values]:
+    dots = []
+    drawn = [(value, False) for value in judged.fresh] + [(value, True) for value in judged.authors]
+    for value, authors in drawn:
         at = fails_at if value.value is None else value.value
         cell = round((at - low) / (high - low) * WIDTH / DOT)
-        records.append(
-            {
-                "value": at,
-                "level": heights[cell],
-                "circuit": list(CIRCUITS)[min(2, 3 - value.columns)],
-                "kind": kind,
-                "size": 45 if kind == "fresh draw" else 90,
-                "draw": f"{value.recipe}, seed {value.seed}",
-            }
-        )
+        colour = list(CIRCUITS.values())[min(2, 3 - value.columns)]
+        dots.append((at, heights[cell], colour, authors))
         heights[cell] += 1
-    return records
+    return dots

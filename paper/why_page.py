@@ -11,15 +11,13 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean, median
 
-import altair as alt
-
 from carryscope.core.evidence import Mean, Share
 from carryscope.core.storage import write_bytes
 from carryscope.core.words import Interval, percent, with_interval
-from carryscope.report.figures.drawing import data
 from carryscope.report.figures.figure import Figure
+from carryscope.report.figures.grids import panelled
 from carryscope.report.markdown import markdown
-from carryscope.report.tables import Table
+from carryscope.report.tables import Cell, Table
 from carryscope.verification.estimate import Rate
 from carryscope.verification.sight import SightCell, SightFinding
 from paper.study import page
@@ -27,8 +25,8 @@ from paper.why import DATA, HEADS, RECIPE, SHIPPED, WhyRecord
 
 PAGE = "why-it-fails"
 
-ORANGE = "#d55e00"
-"""Wrong, here as everywhere."""
+DARKEST = 0.5
+"""The share of wrong digits from which on a cell is as dark as it gets."""
 
 FAILS, BLIND = 0.01, 0.5
 """A digit fails at a look-ahead if more than 1 % of such digits are wrong. It is blind there if no
@@ -61,36 +59,28 @@ def why_figure(records: Sequence[WhyRecord]) -> Figure:
     for one in crossed(records):
         for cell in one.sight.cells:
             kinds[one.data, one.heads, cell.digit, cell.depth].append(cell)
-    rows = [
-        {
-            "data": kind,
-            "heads": _heads(heads),
-            "digit": digit,
-            "nines": depth,
-            "wrong": fmean(cell.wrong.estimate for cell in cells),
-            "blind": 2 * sum(map(is_blind, cells)) > len(cells),
-        }
-        for (kind, heads, digit, depth), cells in kinds.items()
+
+    def cell(digit: str, depth: int, kind: str, heads: int) -> str:
+        cells = kinds.get((kind, heads, digit, depth), [])
+        if not cells:
+            return ""
+        wrong = fmean(cell.wrong.estimate for cell in cells)
+        dot = "•" if 2 * sum(map(is_blind, cells)) > len(cells) else ""
+        return Cell(dot, tone="wrong", shade=min(1.0, wrong / DARKEST), tip=percent(wrong))
+
+    digits = sorted({digit for _, _, digit, _ in kinds}, reverse=True)
+    depths = sorted({depth for *_, depth in kinds})
+    panels = [
+        Table(
+            "",
+            f"{kind}, {_heads(heads)}",
+            ["nines", *digits],
+            [[str(n), *(cell(digit, n, kind, heads) for digit in digits)] for n in depths],
+        )
+        for kind, heads in product(DATA, HEADS)
     ]
-    base = alt.Chart(data(rows)).encode(
-        x=alt.X("digit:N", title=None, sort="descending", axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("nines:O", title="nines below"),
-    )
-    colour = alt.Color(
-        "wrong:Q",
-        title="wrong",
-        scale=alt.Scale(domain=[0, 0.5], range=["#ffffff", ORANGE], clamp=True),
-        legend=alt.Legend(format="%"),
-    )
-    cells = base.mark_rect(stroke="#dddddd").encode(color=colour)
-    dots = base.mark_point(color="black", filled=True, size=14).transform_filter("datum.blind")
-    chart = alt.layer(cells, dots).properties(width=84, height=70)
-    facets = chart.facet(
-        column=alt.Column("heads:N", title=None, sort=[*map(_heads, HEADS)]),
-        row=alt.Row("data:N", title=None, sort=list(DATA)),
-    )
     return Figure(
-        facets,
+        panelled(panels, across=len(HEADS)),
         "A digit fails where no head reads the column that decides it",
         "A grid: one to six heads across, three kinds of training data down. In each panel the "
         "answer digits A5 to A1 across and the nines below them down. Orange cells, wrong digits, "

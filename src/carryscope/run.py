@@ -29,7 +29,7 @@ from carryscope.certificate.certify import check_settings as check_proof_setting
 from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
-from carryscope.core.storage import check_place, read_json, write_bytes
+from carryscope.core.storage import check_place, read_json
 from carryscope.core.workers import worker_count
 from carryscope.dissection.asking import Answer, answers, answers_without
 from carryscope.dissection.dissect import applies, dissect
@@ -65,8 +65,8 @@ from carryscope.verification.risk import (
 )
 
 if TYPE_CHECKING:
-    from carryscope.report.explorer.page import ExplorerPage
     from carryscope.report.figures.figure import Figure
+    from carryscope.report.page import Page
     from carryscope.report.shelf import Shelf
 
 
@@ -275,7 +275,7 @@ class Run(RunDirectory):
 
     def figure(self, name: str) -> Figure:
         """A figure of the findings, such as `staircase`."""
-        from carryscope.report.figures.catalogue import figure
+        from carryscope.report.sections.report import figure
 
         return figure(name, self.shelf())
 
@@ -295,15 +295,16 @@ class Run(RunDirectory):
 
         path = self.directory / REPORT_FILE if path is None else Path(path)
         check_place(path)
-        write_bytes(path, report_page(self.shelf(), self.model(), progress=progress).encode())
+        report_page(self.shelf(), self.model(), progress=progress).save(path)
         return path
 
-    def explorer(self) -> ExplorerPage:
+    def explorer(self) -> Page:
         """The live model as a page: it shows itself in a notebook, and can be saved."""
-        from carryscope.report.explorer.page import explorer_page
+        from carryscope.report.explorer.subject import subject
+        from carryscope.report.page import explorer_page
 
         found, risk = self.read(DISSECTION).found, self.read(RISK).found
-        return explorer_page(self.model(), self.name, found, risk)
+        return explorer_page([subject(self.model(), self.name, found, risk)])
 
     def __repr__(self) -> str:
         return f"Run({str(self.directory)!r})"

@@ -32,9 +32,7 @@ def written(tmp_path_factory) -> Written:
         found.begun.append((name, total, unit))
         yield lambda amount=1, note="": found.drawn.append(amount)
 
-    found.path.write_text(
-        report_page(shipped_shelf(), carryscope.load().model(), progress=progress)
-    )
+    report_page(shipped_shelf(), carryscope.load().model(), progress=progress).save(found.path)
     return found
 
 

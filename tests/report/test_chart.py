@@ -2,26 +2,25 @@
 
 import csv
 import io
-import re
 
-import altair as alt
 import pytest
 
-from carryscope.report.figures.drawing import SAYS, TIP, data
+from carryscope.report.figures.canvas import Canvas
 from carryscope.report.figures.figure import Figure
+from carryscope.report.figures.plot import Axis, Plot
 from carryscope.report.tables import as_csv
 
 
 @pytest.fixture
 def drawn() -> Figure:
-    said = [
-        {"x": 1, "_y": 5, TIP: 'one & "two" <b>'},
-        {"x": 2, "_y": 6, TIP: "three"},
-    ]
-    points = alt.Chart(data(said)).mark_point().encode(x="x:O", y="_y:Q", description=SAYS)
-    silent = alt.Chart(data([{"limit": 3}])).mark_rule().encode(y="limit:Q")
-    panels = [alt.layer(points, silent).properties(title=title) for title in ("left", "right")]
-    return Figure(alt.hconcat(*panels), "Dots", "Two dots, twice.", "How to read it.")
+    canvas = Canvas()
+    for i, panel in enumerate(("left", "right")):
+        plot = Plot(canvas, (i * 200, 0), (100, 100), Axis.linear(0, 3), Axis.linear(0, 6), panel)
+        plot.line([(1, 5), (2, None), (3, 6)])
+        for x, y, tip in ((1, 5, 'one & "two" <b>'), (2, 6, "three")):
+            plot.dot(x, y, "#000000", tip)
+            canvas.records.append({"panel": panel, "x": x})
+    return Figure(canvas, "Dots", "Two dots, twice.", "How to read it.")
 
 
 def test_marks_with_a_tip_say_it_and_the_others_stay_silent(drawn):
@@ -62,15 +61,18 @@ def test_our_own_names_and_numbers_are_left_alone(text):
     assert as_csv([{"a": text}]) == f"a\n{text}\n"
 
 
-def test_charts_on_one_page_share_no_ids():
-    charts = [
-        alt.Chart(data([{"x": x, "share": 0.5}])).mark_point().encode(x="x:Q", color="share:Q")
-        for x in (1, 2)
-    ]
-    pages = [Figure(chart, "", "").svg() for chart in charts]
-    first, second = (set(re.findall(r' id="([^"]+)"', svg)) for svg in pages)
-    assert first
-    assert second
-    assert not first & second
-    for svg in pages:
-        assert set(re.findall(r"url\(#([^)]+)\)", svg)) <= set(re.findall(r' id="([^"]+)"', svg))
+def test_an_axis_has_about_five_round_marks():
+    assert list(Axis.linear(0, 7000).marks) == [0, 2000, 4000, 6000]
+    assert Axis.linear(0, 1).marks == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    assert Axis.logarithmic([1e-5, 2.0]).marks == pytest.approx([1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1])
+
+
+def test_values_lie_where_they_belong_and_those_outside_at_the_edge():
+    axis = Axis.logarithmic([1e-3, 10.0])
+    assert axis.share(0.1) == pytest.approx(0.5)
+    assert (axis.share(0.0), axis.share(1e9)) == (0.0, 1.0)
+    assert Axis.linear(2, 4).share(3) == 0.5
+
+
+def test_a_line_breaks_off_where_a_value_is_missing(drawn):
+    assert drawn.svg().count("M") - drawn.svg().count("L") > 2

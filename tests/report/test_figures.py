@@ -2,12 +2,8 @@
 
 import dataclasses
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
-import altair as alt
 import msgspec
 import numpy as np
 import pytest
@@ -20,10 +16,11 @@ from carryscope.dissection.dissect import dissect
 from carryscope.dissection.findings import Dissection
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.model.transformer import Transformer, initialise
-from carryscope.report.figures.catalogue import figure
+from carryscope.report.figures.canvas import Canvas
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import one_pattern, staircase, table_figure
 from carryscope.report.sections.dissection import node_table
+from carryscope.report.sections.report import figure
 from carryscope.report.sections.training import framework_table
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Table
@@ -73,7 +70,7 @@ LABELS = {
     "circuit": ["row =", "D'4", "own column", "state(4)", "BA(3)", "MC1(1)", "digit(3)", "writes"],
     "staircase": ["= → A5", "A1 → A0", "H0, own column", "H2, two below", "D'4", "attention"],
     "edges": ["A5", "D'0", "this model", "untrained, of the same shape"],
-    "heads": ["nothing", "H0, own column", "BA", "cascade US9", "nothing (paper)"],
+    "heads": ["nothing", "H0, own column", "BA", "cascade US9"],
     "nodes": ["= → A5", "H0", "MLP", "BA(3) 83%", "unused"],
     "keys": ["A5", "A0", "same key: stays", "other key: follows"],
     "carries": ["A5, columns changed", "A4, own 9, token changed", "two nines"],
@@ -225,25 +222,27 @@ def test_hostile_tokens_of_a_pattern_are_text_too():
     ],
 )
 def test_the_error_about_a_missing_part_has_the_command_that_makes_it(name, part, shipped):
-    with pytest.raises(CallError, match=f"Run: carryscope dissect RUN --only {part}"):
+    with pytest.raises(CallError, match=f"Run: carryscope dissect RUN --only .*{part}"):
         drawn_from(name, replaced(shipped, **{part: None}))
 
 
 def test_a_figure_of_the_mlp_is_refused_for_an_attention_only_model(shipped):
     bare = replaced(shipped, mlp=None, model=ModelConfig(d_mlp=0))
-    with pytest.raises(CallError, match="the model has none"):
+    with pytest.raises(CallError, match="Got 'keys'") as refused:
         drawn_from("keys", bare)
+    assert "--only" not in str(refused.value) or "mlp" not in str(refused.value).split("--only")[1]
 
 
 def test_an_unknown_figure_is_answered_with_the_names_there_are(shipped):
-    with pytest.raises(CallError, match="The figures are circuit, .*framework. Got 'stairs'"):
+    with pytest.raises(CallError, match="The figures are circuit, .*staircase.*. Got 'stairs'"):
         drawn_from("stairs", shipped)
 
 
 @pytest.fixture
 def dot() -> Figure:
-    values = alt.InlineData(values=[{"x": 1}])
-    return Figure(alt.Chart(values).mark_point().encode(x="x:Q"), "A dot", "One dot, at 1.")
+    canvas = Canvas()
+    canvas.box(1.0, 1.0, 2.0, 2.0, radius=1.0)
+    return Figure(canvas, "A dot", "One dot, at 1.")
 
 
 @pytest.mark.parametrize(
@@ -265,16 +264,3 @@ def test_another_ending_is_refused_and_nothing_is_written(name, dot, tmp_path):
 def test_a_notebook_shows_the_svg_and_reads_the_description(dot):
     bundle = dot._repr_mimebundle_(include=None, exclude=None)
     assert bundle == {"image/svg+xml": dot.svg(), "text/plain": "A dot. One dot, at 1."}
-
-
-def test_data_from_the_network_are_refused():
-    chart = alt.Chart("https://example.org/data.json").mark_point().encode(x="x:Q")
-    with pytest.raises(ValueError, match="not allowed"):
-        Figure(chart, "", "").svg()
-
-
-@pytest.mark.parametrize("module", ["carryscope", "carryscope.cli.main"])
-def test_altair_is_not_imported_before_it_is_needed(module):
-    code = f"import sys, {module}; sys.exit('altair' in sys.modules)"
-    ended = subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parent)
-    assert ended.returncode == 0

@@ -16,11 +16,9 @@ from report.shelves import (
 
 from carryscope.api import import_model
 from carryscope.model.transformer_lens import write_state_dict
-from carryscope.report.figures.catalogue import FIGURES, figure
 from carryscope.report.page import report_page
-from carryscope.report.paper import paper_values
 from carryscope.report.parts import Picture, Text, flat
-from carryscope.report.sections.report import report_sections
+from carryscope.report.sections.report import figure, figures, report_sections
 from carryscope.report.shelf import Absent, Shelf
 from carryscope.report.tables import Table
 from carryscope.run import Run
@@ -48,7 +46,7 @@ def tiny_run(tmp_path_factory) -> Run:
 
 
 def text_of(shelf: Shelf) -> str:
-    return " ".join(Seen(report_page(shelf, None)).text.split())
+    return " ".join(Seen(report_page(shelf).html).text.split())
 
 
 def test_the_whole_report_with_the_model_in_it_is_one_file_below_20_megabytes(written, page):
@@ -87,7 +85,7 @@ def test_the_verdict_comes_first_and_is_the_one_of_the_risk(page):
         "Right in 99.38% of all questions; not safe where two columns or more in a row sum to 9"
     )
     assert shelf.risk.verdict in seen
-    assert shelf.faithfulness.verdict.partition(". ")[2] in seen
+    assert shelf.faithfulness.verdict.partition(": ")[2][1:60] in seen
     told = (
         "Refuse a sum if two neighbouring columns sum to 9: that is 3.7% of all sums. Of the "
         "others, 0.06% (0.06% to 0.08%) get a wrong answer."
@@ -114,15 +112,15 @@ def test_every_sum_is_a_link_into_the_explorer_and_nothing_else_is(page):
     links = [a["href"] for a in Seen(page).all("a") if a.get("class") == "sum"]
     assert len(links) > 30
     assert set(links) == {f"#explorer?q={one}" for one in sums}
-    assert 'class="sum"' not in report_page(shipped_shelf(), None), "there is nothing to open"
+    assert 'class="sum"' not in report_page(shipped_shelf()).html, "there is nothing to open"
 
 
 def test_every_figure_of_the_paper_that_applies_is_there():
     parts = flat(report_sections(shipped_shelf()))
     shown = [part.name for part in parts if isinstance(part, Picture | Table)]
     assert len(shown) == len(set(shown))
-    assert set(FIGURES) <= set(shown)
-    assert set(FIGURES) == set(
+    assert list(figures(shipped_shelf())) == shown
+    assert set(shown) >= set(
         "circuit staircase edges heads nodes keys table carries digits learning phases "
         "framework depth agreement certificate".split()
     )
@@ -131,33 +129,22 @@ def test_every_figure_of_the_paper_that_applies_is_there():
 @pytest.mark.parametrize(
     "said",
     [
-        "Paper: a double staircase, steps three blocks wide (Fig. 16 to 18)",
-        "without the base-add head 4.712 (Tab. 6)",
         "carryscope report",
         "carryscope train --preset fast-5 --out",
         "carryscope faithful",
         "SHA-256 ",
-        "221,213 of 10,000,000,000",
+        "221,213 questions tested",
     ],
 )
-def test_tables_have_our_numbers_and_the_papers(page, said):
+def test_the_page_says_how_it_was_made(page, said):
     assert said in " ".join(Seen(page).text.split())
-
-
-def test_the_papers_values_are_shown_only_for_models_of_the_papers_shape():
-    shelf = shipped_shelf()
-    other = replaced(shelf.config, model=replaced(shelf.config.model, heads=2))
-    shown = {v.id for v in paper_values().values() if v.fits(other.model)}
-    assert "head.base-add" not in shown
-    assert "loss.A1" in shown
-    assert "staircase.2-heads" in shown
 
 
 def test_a_run_named_like_a_script_is_text():
     shelf = dataclasses.replace(
         untrained_shelf(), name=HOSTILE, where=f"runs/{HOSTILE}", dissection=None
     )
-    written = report_page(shelf, None)
+    written = report_page(shelf).html
     seen = Seen(written)
     assert len(seen.all("script")) == 1
     assert HOSTILE in seen.text
@@ -171,7 +158,7 @@ def test_findings_and_settings_with_hostile_texts_are_text():
     config = replaced(shelf.config, preset=HOSTILE, source=HOSTILE, package_version=HOSTILE)
     absent = {"risk": Absent(HOSTILE, HOSTILE, HOSTILE)}
     spoilt = dataclasses.replace(shelf, config=config, absent=absent, **findings)
-    seen = Seen(report_page(spoilt, None))
+    seen = Seen(report_page(spoilt).html)
     assert len(seen.all("script")) == 1
     assert not seen.all("img")
     assert seen.text.count("<script>alert(1)</script>") > 100
@@ -213,7 +200,7 @@ def test_a_run_with_some_stages_says_which_are_missing(tiny_run, tmp_path):
     ids = [section.id for section in report_sections(shelf)]
     assert ids == ["verdict", "how", "failures", "attention", "nodes", "training", "method"]
     told = text_of(shelf)
-    assert "all 10,000 questions asked" in told
+    assert "of all 10,000 questions get a wrong answer" in told
     assert "--only edges,heads,subtasks,mlp,first_digits,story" in told
 
 

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from carryscope.cli.bars import bars
 from carryscope.cli.console import log, opened, print_json, print_plain
 from carryscope.cli.options import AnyRun, Json, Open, OutFile
-from carryscope.core.errors import CallError
 from carryscope.core.storage import check_place
 
 if TYPE_CHECKING:
-    from carryscope.report.shelf import Shelf
     from carryscope.run import Run
 
 Ending = Literal["svg", "png", "pdf"]
@@ -78,14 +76,20 @@ def figures(
     out
         The directory to write to.
     only
-        Figures to write, with commas: circuit, depth, agreement, certificate, staircase,
-        edges, rows, heads, nodes, keys, table, carries, digits, learning, phases,
-        framework. Default: all that the findings allow.
+        Figures to write, with commas, such as circuit,depth,staircase. Default: every picture
+        and table of the report; an unknown name lists them.
     format
         svg, png or pdf.
     """
-    named = [name.strip() for name in only.split(",")] if only else None
-    paths = write_figures(opened(run).shelf(), named, out, format)
+    from carryscope.report.sections.report import drawn, figure
+    from carryscope.report.sections.report import figures as report_figures
+
+    shelf = opened(run).shelf()
+    if only:
+        chosen = {name: figure(name, shelf) for name in map(str.strip, only.split(","))}
+    else:
+        chosen = {name: drawn(part) for name, part in report_figures(shelf).items()}
+    paths = [shown.save(out / f"{name}.{format}") for name, shown in chosen.items()]
     if json:
         print_json([str(path) for path in paths])
         return
@@ -101,20 +105,3 @@ def place(run: Run, file: str, out: Path | None) -> Path:
         out = Path(file) if run.directory.parent == SHIPPED else run.directory / file
     check_place(out)
     return out
-
-
-def write_figures(shelf: Shelf, names: list[str] | None, out: Path, ending: Ending) -> list[Path]:
-    """Write the figures that are named, or all that the findings allow."""
-    from carryscope.report.figures.catalogue import FIGURES, figure
-
-    paths = []
-    for name in names or FIGURES:
-        try:
-            picture = figure(name, shelf)
-        except CallError as error:
-            if names:
-                raise
-            print_plain(f"No {name}: {error}", to=log)
-            continue
-        paths.append(picture.save(out / f"{name}.{ending}"))
-    return paths

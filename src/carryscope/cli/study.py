@@ -39,7 +39,6 @@ def study(
     from carryscope.model.process import use_machine
     from carryscope.report.findings import parts_of
     from carryscope.report.page import REPORT_FILE
-    from carryscope.report.sections.verdict import ending
     from carryscope.report.terminal import show
 
     use_machine(threads)
@@ -53,7 +52,7 @@ def study(
         return
     for stage in SHOWN if verbose else ():
         show(parts_of(getattr(shelf, stage)), screen, verbose=True)
-    show(ending(shelf), screen)
+    show(parts_of(shelf), screen)
     print_plain(f"Ask it anything: {command('ask', run.directory, '445+555')}")
     print_plain(page)
     if open:

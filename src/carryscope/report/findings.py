@@ -12,16 +12,16 @@ from carryscope.report.parts import Facts, Part, Text
 
 MAKERS = {
     "Answer": "answer.answer_parts",
-    "TrainingSummary": "training.summary_parts",
+    "TrainingSummary": "training.summary_section",
     "Dissection": "how.dissection_parts",
-    "RiskFinding": "verification.risk_parts",
-    "FaithfulnessFinding": "verification.faithfulness_parts",
-    "Certificate": "certificate.certificate_parts",
+    "RiskFinding": "verification.risk_section",
+    "FaithfulnessFinding": "verification.faithfulness_section",
+    "Certificate": "certificate.certificate_section",
     "RepairFinding": "repair.repair_parts",
-    "Shelf": "verdict.shelf_parts",
+    "Shelf": "verdict.verdict_section",
 }
-"""What makes parts of each record, in `sections`. It is loaded when it is needed: `ask` answers
-before torch would be."""
+"""What makes a section, or parts, of each record, in `sections`. It is loaded when it is needed:
+`ask` answers before torch would be."""
 
 
 def parts_of(finding: Any) -> list[Part]:
@@ -31,8 +31,8 @@ def parts_of(finding: Any) -> list[Part]:
         return _unknown(finding)
     module, _, name = maker.partition(".")
     make = getattr(import_module(f"carryscope.report.sections.{module}"), name)
-    parts: list[Part] = make(finding)
-    return parts
+    made: Part | list[Part] = make(finding)
+    return made if isinstance(made, list) else [made]
 
 
 def _unknown(finding: Any) -> list[Part]:

@@ -1,30 +1,36 @@
-"""Parts as HTML: the report, one file that needs nothing but a browser; and a notebook's fragment.
+"""Parts as HTML: the report and the explorer, one file each that needs nothing but a browser; and
+a notebook's fragment.
 
 In: the shelf of a run and its model, whose weights go into the explorer; or some parts. Out: text.
-The page may run the two scripts that were put into it and load nothing at all: its own policy
-forbids the rest, so that a name or a finding that looks like markup stays text twice over.
+A page may run the scripts that were put into it and load nothing at all: its own policy forbids the
+rest, so that a name or a finding that looks like markup stays text twice over.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from html import escape as escaped
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
 
 from carryscope.core.progress import Progress, silent
+from carryscope.core.storage import write_output
 from carryscope.dissection.asking import answers_without
 from carryscope.model.transformer import Transformer
-from carryscope.report.explorer.page import ExplorerParts, explorer_parts
+from carryscope.report.explorer.subject import Subject, subject
 from carryscope.report.figures.canvas import head_colours
 from carryscope.report.findings import parts_of
-from carryscope.report.parts import Part, Picture, Section, flat
-from carryscope.report.policy import content_policy
+from carryscope.report.parts import Explorer, Part, Picture, Section, flat
 from carryscope.report.sections.report import report_sections
 from carryscope.report.sections.why import sums_to_try, telling
 from carryscope.report.shelf import Shelf
@@ -35,50 +41,79 @@ REPORT_FILE = "report.html"
 STYLES = ("colours", "frame", "parts", "figures", "paper")
 """The page's style sheets, in the order in which they are joined; later ones have the last word."""
 
+EXPLORER_STYLES = tuple("base sum removed attention inspector tour".split())
+EXPLORER_SCRIPTS = tuple(
+    (
+        "task numbers weights parts transformer state dom explain sum attention inspector removed "
+        "steps tour main"
+    ).split()
+)
+"""The same for the explorer. Each script uses those before it."""
+
 SHADES = 10
 """Shades of a cell, from hardly any to all: as many as the style sheet has."""
+
+FRAME_HEIGHT = 900
+"""Height of the explorer in a notebook, in pixels."""
+
+POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data: blob:"
 
 _FILES = resources.files(__package__) / "browser"
 
 
+@dataclass(frozen=True)
+class Page:
+    """A page as one self-contained file; in a notebook it shows itself."""
+
+    html: str
+
+    def save(self, path: Path | str) -> int:
+        """Write the file; its size in bytes."""
+        content = self.html.encode()
+        write_output(Path(path), content)
+        return len(content)
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{escaped(self.html)}" sandbox="allow-scripts" title="carryscope" '
+            f'style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
+        )
+
+
 def report_page(
     shelf: Shelf, model: Transformer | None = None, *, progress: Progress = silent
-) -> str:
+) -> Page:
     """The report of a run; without a model there is no explorer in it, and no sum is drawn."""
     config = shelf.config.model
-    explorer, example = ExplorerParts(css="", html="", script=""), None
+    explorer, example = None, None
     if model is not None:
         example = telling(answers_without(model, sums_to_try(config.digits, shelf.risk), ()))
-        explorer = explorer_parts(model, shelf.name, shelf.dissection, shelf.risk)
-    return page_of(
-        _read("report.html"),
-        report_sections(shelf, explorer.html, example),
-        css=explorer.css,
-        script=explorer.script,
-        digits=config.digits if model is not None else 0,
-        progress=progress,
-        shelf=shelf,
-        model=config,
-    )
+        explorer = Explorer([subject(model, shelf.name, shelf.dissection, shelf.risk)])
+    sections = report_sections(shelf, explorer, example)
+    title = f"How {shelf.name} adds {config.digits}-digit numbers"
+    return page_of(title, "carryscope report", sections, progress=progress)
+
+
+def explorer_page(subjects: Sequence[Subject]) -> Page:
+    """The page in which models can be asked and taken apart."""
+    names = " and ".join(one.name for one in subjects)
+    section = Section("try", "", "Explorer", [Explorer(subjects)])
+    return page_of(f"{names}: ask, and take apart", "carryscope explorer", [section])
 
 
 def page_of(
-    template: str,
-    sections: Sequence[Section],
-    *,
-    css: str = "",
-    script: str = "",
-    digits: int = 0,
-    progress: Progress = silent,
-    **named: object,
-) -> str:
-    """Sections as a page, by a template that extends `layout.html` and uses what is `named`.
-
-    Sums of up to so many `digits` become links into the explorer of the page.
-    """
-    figures = sum(isinstance(part, Picture) for part in flat(sections))
-    style = head_colours(":root") + "".join(_read(f"{name}.css") for name in STYLES) + css
-    scripts = [text for text in (_read("report.js"), script) if text]
+    title: str, command: str, sections: Sequence[Section], *, progress: Progress = silent
+) -> Page:
+    """Sections as a page. Where there is an explorer, sums that it takes are links into it."""
+    parts = list(flat(sections))
+    figures = sum(isinstance(part, Picture) for part in parts)
+    live = [one for part in parts if isinstance(part, Explorer) for one in part.subjects]
+    style = head_colours(":root") + _joined(STYLES, "css")
+    scripts = [_read("report.js")]
+    if live:
+        style += _joined(EXPLORER_STYLES, "css", "explorer/")
+        joined = _joined(EXPLORER_SCRIPTS, "js", "explorer/")
+        scripts.append(f'(() => {{\n"use strict";\n{joined}\n}})();\n')
     with progress("report", figures, "figures") as advance:
 
         def drawn(figure: Any) -> str:
@@ -86,18 +121,26 @@ def page_of(
             advance(1)
             return svg
 
-        rendered = (
-            _environment(drawn, live=True, digits=digits)
-            .from_string(template)
-            .render(
-                sections=sections,
-                style=style,
-                scripts=scripts,
-                policy=content_policy(scripts, style, pictures=True),
-                **named,
-            )
+        digits = min((one.config.digits for one in live), default=0)
+        environment = _environment(drawn, live=True, digits=digits)
+        html = environment.get_template("layout.html").render(
+            title=title,
+            command=command,
+            sections=sections,
+            style=style,
+            scripts=scripts,
+            policy=content_policy(scripts, style),
         )
-    return rendered.lstrip()
+    return Page(html.lstrip())
+
+
+def content_policy(scripts: Iterable[str], style: str) -> str:
+    """What a page may run and load: its own scripts and style, known by hash, and nothing else."""
+
+    def known(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    return f"{POLICY}; script-src {' '.join(map(known, scripts))}; style-src {known(style)}"
 
 
 def notebook(finding: Any) -> str:
@@ -113,7 +156,7 @@ def fragment(parts: Iterable[Part]) -> str:
     """
     style = head_colours(":root") + _read("colours.css")
     style = style.replace(":root", ".carryscope-finding")
-    inner = "".join(_read(f"{name}.css") for name in ("parts", "figures", "fragment"))
+    inner = _joined(("parts", "figures", "fragment"), "css")
     environment = _environment(lambda figure: figure.svg(), live=False)
     return environment.get_template("fragment.html").render(
         style=f"{style}.carryscope-finding {{\n{inner}}}\n", parts=parts
@@ -122,6 +165,10 @@ def fragment(parts: Iterable[Part]) -> str:
 
 def _read(file: str) -> str:
     return (_FILES / file).read_text(encoding="utf-8")
+
+
+def _joined(names: Iterable[str], ending: str, folder: str = "") -> str:
+    return "\n".join(_read(f"{folder}{name}.{ending}") for name in names)
 
 
 def _environment(drawn: Callable[[Any], str], *, live: bool, digits: int = 0) -> jinja2.Environment:
@@ -160,7 +207,7 @@ def _marked(text: str, digits: int) -> Markup:
 
 def _look(cell: str, table: Table, column: int) -> Markup:
     """The attributes of a cell: what its column holds, how dark it is, and what it says."""
-    held = {"number": table.numeric, "paper": table.paper, "prose": table.prose}
+    held = {"number": table.numeric, "prose": table.prose}
     classes = [name for name, columns in held.items() if column in columns]
     if isinstance(cell, Cell):
         classes += [cell.tone] if cell.tone else []

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from carryscope.report.tables import Table
 
@@ -32,21 +32,6 @@ class Note:
 
     text: str
     title: str = ""
-
-
-class KeyNumber(NamedTuple):
-    """A large number with its label."""
-
-    value: str
-    label: str
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """Some of them side by side."""
-
-    numbers: Sequence[KeyNumber]
 
 
 @dataclass(frozen=True)
@@ -95,8 +80,6 @@ class Picture:
     """What its files are called when saved."""
     draw: Callable[[], Any]
     """Draws a `Figure`."""
-    paper: str = ""
-    """What the paper has in its place, and where."""
     instead: Table | None = None
     """What stands for it where there are no pictures."""
 
@@ -122,9 +105,9 @@ class Folded:
 
 @dataclass(frozen=True, eq=False)
 class Explorer:
-    """The place of the explorer, whose markup is its own."""
+    """The models that run in the page, one below the other."""
 
-    html: str
+    subjects: Sequence[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +139,7 @@ Fold = More | Folded | Section
 Simple = Text | Facts | Commands | Table | Fold
 """Parts that every renderer knows how to write as text."""
 
-Part = Simple | Note | Numbers | Sentences | Absent | Picture | Explorer
+Part = Simple | Note | Sentences | Absent | Picture | Explorer
 
 
 def lowered(part: Part) -> list[Simple]:
@@ -166,8 +149,6 @@ def lowered(part: Part) -> list[Simple]:
         case Note():
             title = f"{part.title}. " if part.title else ""
             simple.append(Text(f"{title}{part.text}", lead=bool(title)))
-        case Numbers():
-            simple.append(Facts({n.value: f"{n.label} `({n.detail})`" for n in part.numbers}))
         case Sentences():
             told = {f"{i}.": sentence for i, sentence in enumerate(part.sentences, start=1)}
             simple += [Text(part.title, lead=True), Facts(told)]

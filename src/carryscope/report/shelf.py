@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from carryscope.certificate.features import check_supported
 from carryscope.certificate.finding import Certificate
@@ -50,15 +49,3 @@ class Shelf:
         except CallError as error:
             return str(error)
         return ""
-
-    def needed(self, stage: str) -> Any:
-        """The record of a stage; without one, an error that says how to make it."""
-        record = getattr(self, stage)
-        if record is not None:
-            return record
-        if stage == "certificate" and self.beyond_proof:
-            raise CallError(self.beyond_proof)
-        absent = self.absent.get(stage, Absent(f"the {stage} of the run"))
-        run = f"Run: {absent.command}" if absent.command else ""
-        told = [f"This needs {absent.what}, which is missing.", absent.why, run]
-        raise CallError(" ".join(filter(None, told)))

@@ -26,12 +26,20 @@ class Cell(str):
     """How dark it is, from 0 to 1."""
     tip: str
     """What it says to those who point at it."""
+    link: str
+    """The page that it opens, as a relative address."""
 
     def __new__(
-        cls, text: str, *, tone: str = "", shade: float | None = None, tip: str = ""
+        cls,
+        text: str,
+        *,
+        tone: str = "",
+        shade: float | None = None,
+        tip: str = "",
+        link: str = "",
     ) -> Cell:
         cell = super().__new__(cls, text)
-        cell.tone, cell.shade, cell.tip = tone, shade, tip
+        cell.tone, cell.shade, cell.tip, cell.link = tone, shade, tip, link
         return cell
 
 
@@ -49,8 +57,6 @@ class Table:
     rows: Sequence[Sequence[str]]
     caption: str = ""
     numeric: frozenset[int] = frozenset()
-    paper: frozenset[int] = frozenset()
-    """Columns that hold the paper's own values."""
     prose: frozenset[int] = frozenset()
     """Columns that hold sentences, and keep some width on a narrow screen."""
 
@@ -75,7 +81,6 @@ class Table:
             [[cell(item) for cell in columns.values()] for item in items],
             caption,
             frozenset(i for i, column in enumerate(head) if i and column not in words),
-            frozenset(i for i, column in enumerate(head) if column.startswith("paper")),
             frozenset(head.index(column) for column in prose),
         )
 

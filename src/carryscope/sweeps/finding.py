@@ -24,9 +24,7 @@ from carryscope.sweeps.seeds import (
     NO_WINNER,
     PROPERTIES,
     STAIRCASE,
-    Ask,
     SeedFinding,
-    numbers,
 )
 from carryscope.training.config import RunConfig
 from carryscope.verification.faithfulness import PREDICTS_ANSWERS
@@ -109,7 +107,6 @@ def summarised(
     failures: Sequence[SeedFailure],
 ) -> Sweep:
     """The seeds of a recipe, summarised."""
-    digits = recipe.model.digits
     found = Sweep(
         package_version=__version__,
         machine=machine(),
@@ -117,17 +114,17 @@ def summarised(
         seeds=list(seeds),
         results=list(results),
         failures=list(failures),
-        properties=[_property(name, ask, results, digits) for name, ask in PROPERTIES.items()],
+        properties=[_property(name, results) for name in PROPERTIES],
         numbers=_spreads(results),
         roles=_groups(results, lambda seed: seed.roles),
-        algorithms=_groups(results, lambda seed: seed.best_algorithm),
+        algorithms=_groups(results, lambda seed: seed.algorithm),
         statement="",
     )
     return msgspec.structs.replace(found, statement=_statement(found))
 
 
-def _property(name: str, ask: Ask, results: Sequence[SeedFinding], digits: int) -> Group:
-    answers = {seed.seed: ask(seed, digits) for seed in results}
+def _property(name: str, results: Sequence[SeedFinding]) -> Group:
+    answers = {seed.seed: seed.holds[name] for seed in results}
     holding = [seed for seed, answer in answers.items() if answer]
     applies = sum(answer is not None for answer in answers.values())
     return Group(name=name, share=Share.measured(len(holding), applies), seeds=holding)
@@ -136,7 +133,7 @@ def _property(name: str, ask: Ask, results: Sequence[SeedFinding], digits: int) 
 def _spreads(results: Sequence[SeedFinding]) -> list[Spread]:
     values: dict[str, list[float]] = {}
     for seed in results:
-        for name, value in numbers(seed).items():
+        for name, value in seed.numbers.items():
             values.setdefault(name, []).append(value)
     return [Spread.measured(name, found) for name, found in values.items()]
 

@@ -1,23 +1,27 @@
-"""A sweep for a reader: sweep.html, one page of small multiples, and sweep.md, its tables.
+"""Many runs for a reader: a page that compares them, an index of a directory, and a sweep's pages.
 
-In: a `Sweep`. Out: the two files, made of the same parts.
+In: the shelves of runs, and a `Sweep`. Out: pages; of a sweep also its tables in Markdown.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from functools import partial
-from importlib import resources
 from pathlib import Path
+from urllib.parse import quote
 
 from carryscope.core.storage import write_bytes
-from carryscope.core.words import between, brief, percent, with_interval
+from carryscope.core.words import between, brief, counted, percent, with_interval
 from carryscope.report.markdown import as_text, markdown
-from carryscope.report.page import page_of
-from carryscope.report.parts import Facts, KeyNumber, Note, Numbers, Part, Picture, Section, Text
-from carryscope.report.tables import Table
+from carryscope.report.page import REPORT_FILE, Page, page_of
+from carryscope.report.parts import Facts, Note, Part, Picture, Section, Text
+from carryscope.report.sections.verdict import headline, proved
+from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Cell, Table
 from carryscope.sweeps import figures
 from carryscope.sweeps.finding import Spread, Sweep
-from carryscope.sweeps.seeds import LOSSES
+from carryscope.sweeps.seeds import AGREEMENT, ALIKE, LOSSES
 from carryscope.training.presets import changes
 from carryscope.verification.faithfulness import PREDICTS_ANSWERS, PREDICTS_ERRORS
 from carryscope.verification.risk_verdict import SAFE, UNSAFE
@@ -37,61 +41,112 @@ THRESHOLDS = (
 """What the properties mean."""
 
 
-def write_pages(found: Sweep, directory: Path) -> None:
+def compare_page(shelves: Sequence[Shelf], place: Path) -> Page:
+    """Runs over each other. `place` is where the page will stand: links are relative to it."""
+    title = f"{counted(len(shelves), 'run').capitalize()} compared"
+    index = Section("runs", "The runs", "Runs", [_runs(shelves, place)])
+    return page_of(title, "carryscope compare", [index, *comparison(shelves)])
+
+
+def index_page(shelves: Sequence[Shelf], place: Path) -> Page:
+    """A directory of runs, from which each report opens."""
+    title = f"{counted(len(shelves), 'run').capitalize()} in {place.name or place.resolve().name}"
+    index = Section("runs", "The runs", "Runs", [_runs(shelves, place)])
+    return page_of(title, "carryscope runs", [index])
+
+
+def comparison(shelves: Sequence[Shelf]) -> list[Section]:
+    """Figures that lay runs over each other, as far as there are findings for them."""
+    bodies = {
+        "losses": ("How they learnt", any(one.story for one in shelves)),
+        "failures": ("Where they fail", any(one.risk for one in shelves)),
+        "staircases": ("How they add", any(one.dissection for one in shelves)),
+    }
+    return [
+        Section(name, title, title, [Picture(name, partial(getattr(figures, name), shelves))])
+        for name, (title, known) in bodies.items()
+        if known
+    ]
+
+
+def _runs(shelves: Sequence[Shelf], place: Path) -> Table:
+    """A line for each run: what it is, how well it adds, what is proved."""
+    return Table.of(
+        "runs",
+        "",
+        shelves,
+        {
+            "run": lambda one: _linked(one, place),
+            "verdict": headline,
+            "recipe": lambda one: one.config.preset or "imported",
+            "layers": lambda one: str(one.config.model.layers),
+            "heads": lambda one: str(one.config.model.heads),
+            "digits": lambda one: str(one.config.model.digits),
+            "wrong answers": lambda one: (
+                with_interval(one.risk.teacher_forced) if one.risk is not None else "not measured"
+            ),
+            "proved": lambda one: proved(one) or "nothing",
+        },
+        "A name opens the report of its run, if it was written.",
+        text=["recipe", "proved"],
+        prose=["verdict"],
+    )
+
+
+def _linked(shelf: Shelf, place: Path) -> str:
+    """The name of a run, as a link to its report if there is one."""
+    report = Path(shelf.where) / REPORT_FILE
+    if not report.exists():
+        return shelf.name
+    near = Path(os.path.relpath(report.resolve(), place.resolve()))
+    return Cell(shelf.name, link=f"./{quote(near.as_posix())}")
+
+
+# A sweep
+
+
+def write_pages(found: Sweep, shelves: Sequence[Shelf], directory: Path) -> None:
     """Write both files next to the runs."""
     write_bytes(directory / TABLES_FILE, sweep_tables(found).encode())
-    write_bytes(directory / PAGE_FILE, sweep_page(found).encode())
+    sweep_page(found, shelves).save(directory / PAGE_FILE)
 
 
-def sweep_page(found: Sweep) -> str:
-    """The page as text."""
-    template = resources.files(__package__) / "browser" / "sweep.html"
-    return page_of(template.read_text(encoding="utf-8"), sections(found), title=headline(found))
+def sweep_page(found: Sweep, shelves: Sequence[Shelf]) -> Page:
+    """The tables of a sweep, and its seeds over each other."""
+    answer, *rest = sections(found)
+    return page_of(question(found), "carryscope sweep", [answer, *comparison(shelves), *rest])
 
 
 def sweep_tables(found: Sweep) -> str:
     """The page without its pictures, in Markdown."""
-    return f"# {as_text(headline(found))}\n\n{markdown(sections(found))}\n"
+    return f"# {as_text(question(found))}\n\n{markdown(sections(found))}\n"
 
 
-def headline(found: Sweep) -> str:
+def question(found: Sweep) -> str:
     """The title of the page."""
     name = found.recipe.preset or "a recipe of its own"
-    count = len(found.results)
-    return f"{count} seed{'s' * (count != 1)} of {name}: is the algorithm the same?"
+    return f"{counted(len(found.results), 'seed').capitalize()} of {name}: the same algorithm?"
 
 
 def sections(found: Sweep) -> list[Section]:
-    """The page from top to bottom; figures only if a seed was finished."""
-    method = Section("method", "How this was made", "Method", [_method(found)])
-    answer = Section("answer", "What the seeds have in common", "Answer", summary_parts(found))
-    if not found.results:
-        return [answer, method]
-    bodies: dict[str, tuple[str, list[Part]]] = {
-        "staircases": ("How they add", [_picture("staircases", found)]),
-        "failures": ("Where they fail", [_picture("failures", found)]),
-        "numbers": ("How well they add", [_spreads(found)]),
-        "seeds": ("Seed by seed", [_seeds(found)]),
+    """What the seeds have in common, seed by seed, and how that was found."""
+    parts: dict[str, tuple[str, list[Part]]] = {
+        "answer": ("What the seeds have in common", summary_parts(found)),
+        "numbers": ("How well they add", [_spreads(found)] if found.results else []),
+        "seeds": ("Seed by seed", [_seeds(found)] if found.results else []),
+        "method": ("How this was made", [_method(found)]),
     }
-    made = [Section(name, title, title, parts) for name, (title, parts) in bodies.items()]
-    return [answer, *made, method]
-
-
-def _picture(name: str, found: Sweep) -> Picture:
-    return Picture(name, partial(getattr(figures, name), found))
+    return [Section(name, title, title, body) for name, (title, body) in parts.items() if body]
 
 
 def summary_parts(found: Sweep) -> list[Part]:
     """What the sweep found, for the top of the page and for a terminal."""
-    parts: list[Part] = [Text(found.statement, lead=True)]
-    if found.results:
-        numbers = [
-            KeyNumber(_value(s.name, s.median), f"{s.name}, median", _ends(s.name, s.least, s.most))
-            for s in found.numbers[:4]
-        ]
-        parts = [Numbers(numbers), *parts, _held(found)]
     notes = [f"Seed {one.seed} failed {one.tried} times: {one.reason}" for one in found.failures]
-    return [*parts, *(Note(note, "Failed") for note in notes)]
+    return [
+        Text(found.statement, lead=True),
+        *([_held(found)] if found.results else []),
+        *(Note(note, "Failed") for note in notes),
+    ]
 
 
 def _held(found: Sweep) -> Table:
@@ -131,17 +186,12 @@ def _seeds(found: Sweep) -> Table:
         "The seeds",
         found.results,
         {
-            "seed": lambda one: str(one.seed),
-            "held-out loss": lambda one: _value(LOSSES[0], one.held_out_loss.estimate),
-            "last 100 steps": lambda one: _value(LOSSES[1], one.last_steps_loss),
+            "seed": lambda one: Cell(str(one.seed), link=f"./seed-{one.seed}/{REPORT_FILE}"),
+            LOSSES[0]: lambda one: _value(LOSSES[0], one.numbers[LOSSES[0]]),
             "wrong answers": lambda one: with_interval(one.failure),
-            "answers that match Algorithm 1": lambda one: percent(one.algorithm.agreement.estimate),
-            "errors that match": lambda one: (
-                percent(one.algorithm.errors_alike.estimate)
-                if one.algorithm.errors_alike
-                else "no errors"
-            ),
-            "agrees best with": lambda one: one.best_algorithm,
+            AGREEMENT: lambda one: percent(one.numbers[AGREEMENT]),
+            ALIKE: lambda one: percent(one.numbers[ALIKE]) if ALIKE in one.numbers else "no errors",
+            "agrees best with": lambda one: one.algorithm,
             "staircase": lambda one: one.staircase,
             "heads read": lambda one: one.roles,
         },
@@ -165,19 +215,13 @@ def _method(found: Sweep) -> Facts:
             f"{model.d_model}, {model.format} format",
             "Seeds": ", ".join(map(str, found.seeds)),
             "Command": f"carryscope sweep --preset {found.recipe.preset} --seeds "
-            f"{_named(found.seeds)} --out DIR",
+            f"{','.join(map(str, found.seeds))} --out DIR",
             "Version": f"carryscope {found.package_version}{where}",
             "Intervals": "95 %. Those of a seed are over questions. Those of a share of seeds "
             "(Wilson) and of a median (by order) are over seeds.",
             "Thresholds": THRESHOLDS,
         }
     )
-
-
-def _named(seeds: list[int]) -> str:
-    """Seeds as the command takes them."""
-    in_a_row = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
-    return f"{seeds[0]}..{seeds[-1]}" if in_a_row else ",".join(map(str, seeds))
 
 
 def _value(name: str, value: float) -> str:

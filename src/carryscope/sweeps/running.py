@@ -27,7 +27,7 @@ from carryscope.run import Run
 from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING
 from carryscope.sweeps.finding import SWEEP_FILE, SeedFailure, Sweep, summarised
 from carryscope.sweeps.page import write_pages
-from carryscope.sweeps.seeds import SeedFinding, seed_finding
+from carryscope.sweeps.seeds import SeedFinding, Studied, seed_finding
 from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import RunConfig, differences
 from carryscope.training.loop import train
@@ -86,14 +86,16 @@ def sweep(
         ],
     )
     # The record comes last: where there is one, there are its pages.
-    write_pages(found, directory)
+    shelves = [Run(directory / name).shelf() for name in names.values() if name in outcome.done]
+    write_pages(found, shelves, directory)
     write_json(directory / SWEEP_FILE, found)
     return found
 
 
 def study_seed(config: RunConfig, directory: Path, threads: int, progress: Progress) -> SeedFinding:
     """Bring the run of one seed to its end, and take from its findings what a sweep compares."""
-    return seed_finding(brought_to_end(config, directory, threads=threads, progress=progress))
+    run = brought_to_end(config, directory, threads=threads, progress=progress)
+    return seed_finding(Studied.of(run))
 
 
 def _check(recipe: RunConfig, seeds: Sequence[int], directory: Path) -> None:

@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Locator, Page
 
 import carryscope
 from carryscope.model.transformer import Transformer
-from carryscope.report.explorer.page import explorer_page
+from carryscope.report.explorer.subject import subject
+from carryscope.report.page import explorer_page
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +20,7 @@ def shipped_page(tmp_path_factory) -> Path:
     """The explorer of the model that comes with the package."""
     run = carryscope.load()
     path = tmp_path_factory.mktemp("shipped") / "explorer.html"
-    explorer_page(run.model(), "fast-5", run.dissection(), run.risk()).save(path)
+    explorer_page([subject(run.model(), "fast-5", run.dissection(), run.risk())]).save(path)
     return path
 
 
@@ -110,7 +111,7 @@ def explore_model(explore, tmp_path) -> Callable[..., OpenExplorer]:
 
     def open_model(model: Transformer, name: str = "a model", dissection=None, **options):
         path = tmp_path / "explorer.html"
-        explorer_page(model, name, dissection).save(path)
+        explorer_page([subject(model, name, dissection)]).save(path)
         return explore(path, **options)
 
     return open_model

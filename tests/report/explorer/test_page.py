@@ -11,10 +11,10 @@ import torch
 
 import carryscope
 from carryscope.cli.main import run as cli
-from carryscope.report.explorer.examples import examples
-from carryscope.report.explorer.page import SCRIPTS, STYLES, explorer_page, explorer_parts
 from carryscope.report.explorer.sayings import sayings
+from carryscope.report.explorer.subject import examples, subject
 from carryscope.report.explorer.weights import reference_means
+from carryscope.report.page import EXPLORER_SCRIPTS, EXPLORER_STYLES, explorer_page
 from carryscope.task.columns import Columns
 from carryscope.task.questions import parse_question
 from carryscope.training.loop import train
@@ -22,7 +22,7 @@ from carryscope.training.presets import run_config
 
 HOSTILE = """</script><script>alert("1")</script><img src=x onerror=alert(2)>&'"{{ 7*7 }}"""
 
-BROWSER = Path(carryscope.__file__).parent / "report" / "explorer" / "browser"
+BROWSER = Path(carryscope.__file__).parent / "report" / "browser" / "explorer"
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def hostile(found):
 def test_hostile_names_and_findings_are_text(explore_model, random_model, found):
     explorer = explore_model(random_model(digits=5), HOSTILE, hostile(found))
     assert explorer.page.locator(".run").inner_text() == HOSTILE
-    assert explorer.page.title() == f"{HOSTILE} · carryscope explorer"
+    assert explorer.page.title().startswith(HOSTILE)
     assert explorer.page.locator(".panel .role").first.inner_text() == HOSTILE
     assert HOSTILE in explorer.part("row-parts").inner_text()
     assert HOSTILE in explorer.part("source").inner_text()
@@ -67,7 +67,7 @@ def test_hostile_names_and_findings_are_text(explore_model, random_model, found)
 def test_the_run_the_issue_names_is_a_heading(explore_model, random_model):
     explorer = explore_model(random_model(digits=2), "<script>alert(1)</script>")
     name = "How <script>alert(1)</script> adds"
-    assert explorer.page.get_by_role("heading", name=name).is_visible()
+    assert explorer.page.get_by_role("heading", name=name).first.is_visible()
 
 
 def test_without_findings_it_works_and_says_what_is_missing(explore_model, random_model):
@@ -159,7 +159,7 @@ def test_it_opens_within_two_seconds(explore, shipped_page):
 
 
 def test_it_names_no_address_and_allows_nothing_but_itself(shipped_page):
-    text = shipped_page.read_text()
+    text = shipped_page.read_text().replace("http://www.w3.org/2000/svg", "")
     assert "http:" not in text
     assert "https:" not in text
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
@@ -168,28 +168,18 @@ def test_it_names_no_address_and_allows_nothing_but_itself(shipped_page):
     assert "unsafe" not in policy[1]
 
 
-def test_in_another_page_it_leaves_everything_else_alone(visit, tmp_path, random_model):
-    parts = explorer_parts(random_model(digits=2), "guest", None)
-    page_without = "<h2 id=own>Own</h2><button id=mine>Mine</button><ul id=list><li>x</ul>"
-    page_with = f"<style>{parts.css}</style>{page_without}{parts.html}"
-    (tmp_path / "alone.html").write_text(page_without)
-    script = f"<script>window.before = Object.keys(window)</script><script>{parts.script}</script>"
-    (tmp_path / "host.html").write_text(page_with + script)
-    look = """() => ["own", "mine", "list"].map((id) => {
-        const style = getComputedStyle(document.getElementById(id));
-        return [...style].map((name) => name + style.getPropertyValue(name)).join() })"""
-    alone, host = visit(tmp_path / "alone.html"), visit(tmp_path / "host.html")
-    host.wait_for_selector(".carryscope-explorer[aria-busy=false]")
-    assert host.evaluate(look) == alone.evaluate(look)
-    left_behind = "Object.keys(window).filter((key) => !before.includes(key) && key !== 'before')"
-    assert host.evaluate(left_behind) == []
-    rules = """() => [...document.styleSheets[0].cssRules].map(
-        (rule) => rule.selectorText ?? rule.name)"""
-    assert set(host.evaluate(rules)) == {".carryscope-explorer", "carryscope-appear"}
+def test_its_style_reaches_nothing_outside_of_it(shipped):
+    outside = """() => [...document.styleSheets[0].cssRules].map((rule) => rule.selectorText ?? "")
+        .filter((selector) => selector.includes("carryscope-explorer"))"""
+    assert set(shipped.page.evaluate(outside)) == {".carryscope-explorer"}
+    for name in EXPLORER_STYLES:
+        text = (BROWSER / f"{name}.css").read_text()
+        starts = re.findall(r"^(?!\s|/|\}|@keyframes|$)\S.*$", text, flags=re.MULTILINE)
+        assert set(starts) <= {".carryscope-explorer {"}, name
 
 
 def test_in_a_notebook_it_runs_in_a_frame_of_its_own(visit, tmp_path, random_model):
-    shown = explorer_page(random_model(digits=2), "</iframe><b id=out>")._repr_html_()
+    shown = explorer_page([subject(random_model(digits=2), "</iframe><b id=out>")])._repr_html_()
     (tmp_path / "notebook.html").write_text(f"<!doctype html>{shown}")
     page = visit(tmp_path / "notebook.html")
     frame = page.frames[1]
@@ -200,25 +190,21 @@ def test_in_a_notebook_it_runs_in_a_frame_of_its_own(visit, tmp_path, random_mod
     assert page.locator("#out").count() == 0
 
 
-def test_a_link_of_the_page_around_it_is_left_alone(visit, tmp_path, random_model):
-    parts = explorer_parts(random_model(digits=2), "guest", None)
-    path = tmp_path / "host.html"
-    path.write_text(f"{parts.html}<h2 id=method>Method</h2><script>{parts.script}</script>")
-    page = visit(path, "#method")
-    page.wait_for_selector(".carryscope-explorer[aria-busy=false]")
+def test_a_link_to_another_place_on_the_page_is_left_alone(explore, shipped_page):
+    page = explore(shipped_page, "#try").page
     page.wait_for_timeout(400)
-    assert page.evaluate("location.hash") == "#method"
+    assert page.evaluate("location.hash") == "#try"
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3, 4, 5, 10, 20])
 def test_examples_are_of_the_class_they_are_said_to_be(digits):
     chosen = examples(digits)
     labels = ["BA", "UC1", "Simple US9", "Cascade 2", "Cascade 3", "Cascade 4"]
-    assert [example.label for example in chosen] == labels[: min(digits, 5) + 1]
+    assert [example["label"] for example in chosen] == labels[: min(digits, 5) + 1]
     for travelled, example in enumerate(chosen):
-        columns = Columns.of(parse_question(example.sum, digits))
+        columns = Columns.of(parse_question(example["sum"], digits))
         distance = np.where(columns.carry_in, columns.look_ahead + 1, 0).max()
-        assert distance == travelled, f"{example.label}: the carry passes {distance - 1} nines"
+        assert distance == travelled, f"{example['label']}: the carry passes {distance - 1} nines"
 
 
 def test_means_are_those_of_the_engine(random_model):
@@ -275,8 +261,9 @@ def test_a_wrong_call_is_told_in_one_line(tiny_run, capsys, tmp_path):
 
 def test_every_file_of_the_page_is_used_and_short_enough_to_read():
     files = {file.name: file.read_text().splitlines() for file in BROWSER.iterdir()}
-    used = {f"{name}.js" for name in SCRIPTS} | {f"{name}.css" for name in STYLES}
-    assert set(files) == used | {"page.css", "page.html", "explorer.html"}
+    used = {f"{name}.js" for name in EXPLORER_SCRIPTS}
+    used |= {f"{name}.css" for name in EXPLORER_STYLES}
+    assert set(files) == used | {"explorer.html"}
     for name, lines in files.items():
         assert len(lines) <= 300, name
         assert max(map(len, lines)) <= 100, name

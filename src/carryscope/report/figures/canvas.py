@@ -1,7 +1,7 @@
 """A drawing made of boxes, texts and lines, in pixels. In: what stands where. Out: SVG.
 
-Charts with axes are drawn by altair (`chart.py`). Diagrams and shaded grids have none: a canvas
-takes them as they are, and a mark can say what it shows.
+Diagrams, shaded grids (`grids.py`) and charts with axes (`plot.py`) all stand on one. A mark can
+say what it shows.
 """
 
 from __future__ import annotations

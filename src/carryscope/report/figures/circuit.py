@@ -13,6 +13,7 @@ from carryscope.dissection.attention import AttentionFinding, Reading
 from carryscope.dissection.findings import Dissection
 from carryscope.report.figures.canvas import BLACK, CHARACTER, GREY, HEADS, PALE, Canvas
 from carryscope.report.figures.figure import Figure
+from carryscope.report.nodes import UNKNOWN, UNUSED, NodeWords, node_words
 from carryscope.report.words import head_name, head_roles
 from carryscope.task.questions import parse_question
 
@@ -24,8 +25,6 @@ ROW, HEADING, MARGIN, GAP = 30.0, 44.0, 62.0, 8.0
 
 ABOVE, BELOW = 12.0, 30.0
 """Where the two lines of names above the rows stand, in pixels."""
-
-UNUSED, UNKNOWN = "not needed", "?"
 
 
 def circuit(dissection: Dissection) -> Figure:
@@ -55,8 +54,8 @@ class _Layer:
     def __init__(
         self, canvas: Canvas, dissection: Dissection, finding: AttentionFinding, layer: int
     ) -> None:
-        self.canvas, self.found, self.finding, self.layer = canvas, dissection, finding, layer
-        self.model = dissection.model
+        self.canvas, self.finding, self.layer = canvas, finding, layer
+        self.model, self.words = dissection.model, node_words(dissection)
         self.names = self.model.layout.position_names
         self.tokens = self.names[:-1]  # nothing comes after the last, so nothing reads it
         self.cell = max(14.0, min(20.0, 620 / self.model.context))
@@ -70,18 +69,18 @@ class _Layer:
         bands = list(self.rows.values())[::2]
         left = MARGIN + self.cell * len(self.tokens) + 2 * GAP
         parts = [*range(self.model.heads), *([None] if self.model.d_mlp else [])]
-        carried = {head: self._column(head) for head in parts}
         widths = {
-            head: max(map(len, [*texts.values(), "wwwwwwww"])) * CHARACTER + 10
-            for head, texts in carried.items()
+            head: CHARACTER * max(8, *(len(self._known(row, head).carries) for row in self.rows))
+            + 10
+            for head in parts
         }
         right = left + sum(width + GAP for width in widths.values())
         for y in bands:
             self.canvas.box(0.0, y - ROW / 2, right + 40, ROW, fill="#f6f6f6")
         self._attention()
-        for head, texts in carried.items():
-            self._carried(head, texts, left, widths[head])
-            left += widths[head] + GAP
+        for head, width in widths.items():
+            self._carried(head, left, width)
+            left += width + GAP
         self._around(right + 16)
 
     def _part(self, head: int | None) -> str:
@@ -90,16 +89,8 @@ class _Layer:
     def _node(self, row: int, head: int | None) -> str:
         return f"P{row}.L{self.layer}.{'MLP' if head is None else f'H{head}'}"
 
-    def _column(self, head: int | None) -> dict[int, str]:
-        return {row: self._carries(row, head) for row in self.rows}
-
-    def _carries(self, row: int, head: int | None) -> str:
-        """What a node was found to carry; what is left to say if it was not looked for."""
-        node, nodes, subtasks = self._node(row, head), self.found.nodes, self.found.subtasks
-        if nodes and not any(n.useful for n in nodes.nodes if n.node == node):
-            return UNUSED
-        purpose = subtasks.purpose_of(node) if subtasks else "??"
-        return UNKNOWN if purpose == "??" else purpose.replace(f"{self.names[row + 1]}.", "")
+    def _known(self, row: int, head: int | None) -> NodeWords:
+        return self.words.get(self._node(row, head), NodeWords("", "Nobody looked.", None))
 
     def _attention(self) -> None:
         """The tokens that heads read; where several read one token they share its cell."""
@@ -114,7 +105,7 @@ class _Layer:
                 self._reading(reading, token, left + i * width, width)
 
     def _reading(self, reading: Reading, token: str, left: float, width: float) -> None:
-        used = self._carries(reading.row, reading.head) != UNUSED
+        used = self._known(reading.row, reading.head).carries != UNUSED
         share, name = reading.tokens[token], self._part(reading.head)
         tip = f"{name} at the row of {reading.answer} gives {token} {brief(share)} of its attention"
         tip += "" if used else "; no question needs it there"
@@ -140,23 +131,17 @@ class _Layer:
         self.canvas.box(x, top, width, ROW - 8, opacity=strength, radius=3.0, **look)
         self.canvas.text(x + width / 2, self.rows[row], text, ink=ink)
 
-    def _carried(self, head: int | None, texts: dict[int, str], left: float, width: float) -> None:
+    def _carried(self, head: int | None, left: float, width: float) -> None:
         """The names and boxes of one part, row by row."""
         role = "" if head is None else head_roles(self.finding)[self.layer, head]
         self.canvas.text(left, self.top + ABOVE, self._part(head), anchor="start", weight="bold")
         self.canvas.text(left, self.top + BELOW, role, ink=GREY, anchor="start")
-        for row, text in texts.items():
-            used, tip = text != UNUSED, self._tip(self._node(row, head), text)
-            self._box((left, width), row, head, text if used else "-", float(used), tip)
-            told = {"part": self._part(head), "writes": self.names[row + 1], "carries": text}
+        for row in self.rows:
+            carries, tip = self._known(row, head).carries, self._known(row, head).sentence
+            text = {UNUSED: "-", UNKNOWN: "?", "": "?"}.get(carries, carries)
+            self._box((left, width), row, head, text, float(carries != UNUSED), tip)
+            told = {"part": self._part(head), "writes": self.names[row + 1], "carries": carries}
             self.canvas.records.append(told)
-
-    def _tip(self, node: str, carried: str) -> str:
-        words = {UNUSED: "no question needs it", UNKNOWN: "what it carries was not found"}
-        told = f"{node}: {words.get(carried, f'carries {carried}')}"
-        nodes = self.found.nodes.nodes if self.found.nodes else []
-        fails = next((n.fails for n in nodes if n.node == node and n.useful), None)
-        return f"{told}; {brief(fails.estimate)} of questions fail without it" if fails else told
 
     def _around(self, right: float) -> None:
         """Tokens and an example above, rows on the left, digits on the right."""

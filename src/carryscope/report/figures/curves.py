@@ -1,36 +1,19 @@
-"""How a training went: the loss of each answer digit, and task by task.
+"""How trainings went: losses over the steps.
 
-In: the story of a training. Out: charts.
+In: the story of a training, or of several. Out: figures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
-
-import altair as alt
 
 from carryscope.dissection.story import TrainingStory
-from carryscope.report.figures.chart import AnyChart
-from carryscope.report.figures.drawing import (
-    LEAST_LOSS,
-    PAGE,
-    SAYS,
-    TIP,
-    Record,
-    data,
-    loss_axis,
-    series,
-)
+from carryscope.report.figures.canvas import Canvas
 from carryscope.report.figures.figure import Figure
+from carryscope.report.figures.plot import LEAST, Axis, Plot, legend, look_of
 
-CURVES = ["all", "BA", "UC1", "US9"]
-"""The curves of a digit: all its questions, and those of each task."""
-
-POINTED = 7
-"""Width of what one points at to read a step, in pixels: no gap between a hundred steps."""
-
-SIDE_BY_SIDE = 3
+SIDE_BY_SIDE, PAGE = 3, 700.0
+"""Panels in a row, and the width that they share, in pixels."""
 
 Lines = Mapping[str, Sequence[float | None]]
 """Losses by the name of the curve, at the steps of the story."""
@@ -39,9 +22,11 @@ Lines = Mapping[str, Sequence[float | None]]
 def digit_curves(story: TrainingStory) -> Figure:
     """The loss of every answer digit in one chart, as the paper draws it first."""
     lines = {digit.digit: story.curves.digit_loss[digit.digit] for digit in story.digits}
-    chart = _chart(story, lines, _loss([lines]), legend=list(lines), orient="right")
+    canvas = Canvas()
+    _chart(canvas, (0.0, 0.0), (600.0, 250.0), story, lines, list(lines), _losses([lines]))
+    legend(canvas, list(lines), (50.0, canvas.height + 6), 600.0)
     return Figure(
-        chart.properties(width=PAGE - 110, height=250),
+        canvas,
         "Training loss of each answer digit",
         "A line chart: the loss of each answer digit over the training steps. "
         f"{' '.join(story.statements[:1])}",
@@ -52,25 +37,23 @@ def digit_curves(story: TrainingStory) -> Figure:
 
 def task_curves(story: TrainingStory) -> Figure:
     """The loss of each answer digit by task."""
-    curves = story.curves
-    lines: dict[str, Lines] = {
+    curves, canvas = story.curves, Canvas()
+    panels: dict[str, Lines] = {
         digit.digit: {
-            CURVES[0]: curves.digit_loss[digit.digit],
+            "all": curves.digit_loss[digit.digit],
             **curves.task_loss.get(digit.digit, {}),
         }
         for digit in story.digits
     }
-    axis = _loss(list(lines.values()))
-    panels = [
-        _chart(story, of, axis.title("loss" if i % SIDE_BY_SIDE == 0 else None), legend=CURVES)
-        for i, of in enumerate(lines.values())
-    ]
-    sized = [
-        panel.properties(width=172, height=140, title=digit)
-        for panel, digit in zip(panels, lines, strict=True)
-    ]
+    losses = _losses(list(panels.values()))
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    for i, (digit, lines) in enumerate(panels.items()):
+        down, right = divmod(i, SIDE_BY_SIDE)
+        corner = (right * PAGE / SIDE_BY_SIDE, down * 205.0)
+        _chart(canvas, corner, (172.0, 140.0), story, lines, names, losses, digit)
+    legend(canvas, names, (50.0, canvas.height + 6), 600.0)
     return Figure(
-        alt.concat(*sized, columns=SIDE_BY_SIDE, spacing=14),
+        canvas,
         "Training loss by answer digit and task",
         "Line charts, one for each answer digit: the loss over the training steps, for all "
         f"questions and for each task. {' '.join(story.statements)}",
@@ -79,42 +62,30 @@ def task_curves(story: TrainingStory) -> Figure:
     )
 
 
-def _loss(curves: Sequence[Lines]) -> alt.Y:
-    losses = [x for lines in curves for line in lines.values() for x in line if x is not None]
-    return loss_axis(alt.Y, min(losses), max(losses))
+def _losses(curves: Sequence[Lines]) -> Axis:
+    lines = (line for lines in curves for line in lines.values())
+    return Axis.logarithmic(loss for line in lines for loss in line if loss is not None)
 
 
 def _chart(
+    canvas: Canvas,
+    corner: tuple[float, float],
+    size: tuple[float, float],
     story: TrainingStory,
     lines: Lines,
-    y: alt.Y,
-    *,
-    legend: list[str],
-    orient: Literal["bottom", "right"] = "bottom",
-) -> AnyChart:
-    """Curves over the steps, and for each step an unseen line that tells all its losses."""
-    x = alt.X("step:Q", title="step", scale=alt.Scale(domain=[0, story.steps], nice=False))
-    points: list[Record] = [
-        {"step": step, "curve": name, "value": None if loss is None else max(loss, LEAST_LOSS)}
-        for name, losses in lines.items()
-        for step, loss in zip(story.curves.steps, losses, strict=True)
-    ]
-    threshold = alt.Chart(data([{"value": story.learnt_loss}]))
-    pointed = alt.Chart(data(_steps(story, lines))).mark_rule(strokeWidth=POINTED, opacity=0)
-    drawn: AnyChart = alt.layer(
-        threshold.mark_rule(strokeDash=[4, 3], strokeWidth=0.7).encode(y=y),
-        alt.Chart(data(points))
-        .mark_line(strokeWidth=1.5)
-        .encode(x=x.axis(tickCount=5), y=y, **series("curve", legend, by="dash", orient=orient)),
-        pointed.encode(x=x, description=SAYS),
-    )
-    return drawn
-
-
-def _steps(story: TrainingStory, lines: Lines) -> list[Record]:
-    records = []
-    for i, step in enumerate(story.curves.steps):
-        here = {name: losses[i] for name, losses in lines.items()}
+    names: list[str],
+    losses: Axis,
+    title: str = "",
+) -> None:
+    """Curves over the steps, and for each step an unseen stripe that tells all its losses."""
+    steps = story.curves.steps
+    plot = Plot(canvas, corner, size, Axis.linear(0, story.steps), losses, title, ("step", "loss"))
+    plot.line([(0, story.learnt_loss), (story.steps, story.learnt_loss)], "#777777", "4 3", 0.7)
+    for name, values in lines.items():
+        known = [None if loss is None else max(loss, LEAST) for loss in values]
+        plot.line(zip(steps, known, strict=True), *look_of(names.index(name)))
+    for i, step in enumerate(steps):
+        here = {name: values[i] for name, values in lines.items()}
         told = ", ".join(f"{name} {loss:.4f}" for name, loss in here.items() if loss is not None)
-        records.append({"step": step, **here, TIP: f"step {step:,}: {told}"})
-    return records
+        plot.pointed(step, f"step {step:,}: {told}")
+        canvas.records.append({**({"panel": title} if title else {}), "step": step, **here})

@@ -1,6 +1,6 @@
 """A figure: a drawing, its title, and the words that stand in for it where it cannot be seen.
 
-In: a chart of altair, or a `Canvas`. Out: SVG, PNG or PDF, rendered inside this process. In a
+In: a `Canvas`. Out: SVG, PNG or PDF, rendered inside this process. In a
 notebook a figure shows itself as SVG. In the report it leaves its title to the page and says what
 each mark shows to those who point at it.
 """
@@ -10,10 +10,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import vl_convert
 
@@ -21,9 +19,6 @@ from carryscope.core.errors import CallError
 from carryscope.core.storage import write_output
 from carryscope.report.figures.canvas import Canvas
 from carryscope.report.tables import as_csv
-
-if TYPE_CHECKING:
-    from carryscope.report.figures.chart import AnyChart, Plotted
 
 PNG_SCALE = 2.0
 """Pixels of a PNG for each unit of the drawing: sharp on a screen and in print."""
@@ -39,34 +34,25 @@ SUBTITLE_WIDTH = 118
 class Figure:
     """A drawing that carries its own title and text alternative."""
 
-    chart: Canvas | AnyChart
+    chart: Canvas
     title: str
     description: str
     """What the figure shows, in words, for those who do not see it."""
     subtitle: str = ""
     """How to read it, in a line or two."""
 
-    @cached_property
-    def _drawing(self) -> Canvas | Plotted:
-        if isinstance(self.chart, Canvas):
-            return self.chart
-        # Altair takes half a second to load, and most figures need none.
-        from carryscope.report.figures.chart import Plotted
-
-        return Plotted(self.chart)
-
     def svg(self) -> str:
         """The figure as SVG, its title and description inside."""
         heading = [self.title, *textwrap.wrap(self.subtitle, SUBTITLE_WIDTH)]
-        return self._described(self._drawing.svg(heading))
+        return self._described(self.chart.svg(heading))
 
     def page_svg(self) -> str:
         """The figure for a page that has its own heading for it, with a tip on each mark."""
-        return self._described(self._drawing.svg([], scale=PAGE_SCALE, tips=True))
+        return self._described(self.chart.svg([], scale=PAGE_SCALE, tips=True))
 
     def csv(self) -> str:
         """The numbers that the figure shows."""
-        return as_csv(self._drawing.records)
+        return as_csv(self.chart.records)
 
     def _described(self, drawn: str) -> str:
         """An SVG with the words that stand in for it."""

@@ -99,19 +99,18 @@ def _above(table: Table, *, upright: bool) -> float:
     return max(map(len, table.head)) * CHARACTER * 0.9 + 8 if upright else TITLE
 
 
-def _panels(tables: Sequence[Table], legend: str) -> Canvas:
-    """Grids of the same shape side by side, as many as fit, without texts in their cells."""
+def panelled(tables: Sequence[Table], legend: str = "", across: int | None = None) -> Canvas:
+    """Grids of the same shape side by side, by default as many as fit."""
     canvas, columns = Canvas(), len(tables[0].head) - 1
     names = max(len(row[0]) for table in tables for row in table.rows) * CHARACTER + 8
-    room = PAGE - names
 
     def width(side_by_side: int) -> float:
-        return room / side_by_side / (columns + 1)
+        return (PAGE - names) / side_by_side / (columns + 1)
 
-    across = next((n for n in range(len(tables), 1, -1) if width(n) >= NARROW), 1)
+    fitting = next((n for n in range(len(tables), 1, -1) if width(n) >= NARROW), 1)
+    across = across or fitting
     cell = min(WIDE if len(tables) <= 2 else ROW, max(NARROW, width(across)))
-    above = _above(tables[0], upright=True)
-    tall = TITLE + above + ROW * len(tables[0].rows) + GAP
+    tall = TITLE + _above(tables[0], upright=True) + ROW * len(tables[0].rows) + GAP
     for i, table in enumerate(tables):
         down, right = divmod(i, across)
         x, y = names + right * (cell * columns + GAP), down * tall
@@ -125,7 +124,8 @@ def _panels(tables: Sequence[Table], legend: str) -> Canvas:
             for name, shown in zip(table.head[1:], row[1:], strict=True)
             if isinstance(shown, Cell) and shown.shade is not None
         ]
-    _legend(canvas, legend)
+    if legend:
+        _legend(canvas, legend)
     return canvas
 
 
@@ -155,7 +155,7 @@ def staircase(dissection: Dissection) -> Figure:
         "partial": "Where the heads look: part of a staircase",
     }
     return Figure(
-        _panels(tables, "attention"),
+        panelled(tables, "attention"),
         title.get(finding.staircase, "Where the heads look: no staircase"),
         "Heat maps, one for each head: a row for each answer row, a column for each token, the "
         f"darker the more attention. {finding.statement}",
@@ -181,11 +181,10 @@ def one_pattern(
         for layer, head in product(range(layers), range(heads))
     ]
     return Figure(
-        _panels(tables, "attention"),
+        panelled(tables, "attention"),
         f"The attention pattern of {tokens_text}",
         f"Triangular heat maps, one for each head: rows are the tokens of {tokens_text} as they "
-        "are read, columns the tokens attended to, the darker the more attention. "
-        f"{_most_attended(pattern, layout)}",
+        "are read, columns the tokens attended to, the darker the more attention.",
         "Time runs downwards: each row sees one token more. From the row of '=' on, each row "
         "predicts the next answer token.",
     )
@@ -221,16 +220,6 @@ def _mean_pattern(finding: AttentionFinding) -> Float[Array, "layer head answer 
     return np.average([np.array(finding.patterns[name]) for name in names], axis=0, weights=weights)
 
 
-def _most_attended(pattern: Float[Array, "layer head row position"], layout: Format) -> str:
-    """In words: the token each head attends to most, answer row by answer row."""
-    names = layout.position_names
-    told = []
-    for layer, head in np.ndindex(*pattern.shape[:2]):
-        tops = [names[int(pattern[layer, head, row].argmax())] for row in layout.answer_rows]
-        told.append(f"{head_name(layer, head, len(pattern))} {' '.join(tops)}")
-    return f"Attended to most from '=' on: {'; '.join(told)}."
-
-
 def edges(dissection: Dissection) -> Figure:
     """Which tokens each answer digit needs to see: answers that change when an edge is cut."""
     finding, model = dissection.edges, dissection.model
@@ -254,7 +243,7 @@ def edges(dissection: Dissection) -> Figure:
         for layer, (name, found) in product(range(model.layers), subjects.items())
     ]
     return Figure(
-        _panels(tables, "answers that change"),
+        panelled(tables, "answers that change"),
         "Attention edges that matter",
         "Heat maps, a row for each answer digit and a column for each token: the darker, the "
         f"more answers change when the digit's row no longer sees the token. {finding.statement}",

@@ -7,23 +7,16 @@ from __future__ import annotations
 
 from carryscope.core.words import percent, with_interval
 from carryscope.dissection.findings import Dissection
-from carryscope.dissection.first_digits import CarryEffect
-from carryscope.report.paper import paper_text, with_paper
+from carryscope.dissection.first_digits import CarryEffect, FirstDigitsFinding
 from carryscope.report.parts import Part
 from carryscope.report.tables import Cell, Table
 from carryscope.report.words import PASSES, nines
 
 
 def keys_parts(found: Dissection) -> list[Part]:
-    """The keys of the MLP."""
-    return [key_table(found)]
-
-
-def key_table(found: Dissection) -> Table:
     """What happens to a digit when attention output is exchanged between questions."""
     assert found.mlp is not None
-    paper = paper_text("keys", found.model)
-    return Table.of(
+    table = Table.of(
         "keys",
         "Does the key decide the digit?",
         found.mlp.digits,
@@ -41,14 +34,12 @@ def key_table(found: Dissection) -> Table:
                 f"{test.apart_in} / {test.apart_out} of {test.alike}"
             ),
         },
-        with_paper(
-            "A key is the base sum of the digit's column and the states of the columns below that "
-            "its row reads; of the lowest only whether it makes a carry. The attention output at "
-            f"the digit's row is exchanged between {found.mlp.questions:,} questions. Alike pairs "
-            "are keys with the same answer: an adder that keeps only that need not separate them.",
-            f"{paper} keys, untested" if paper else "",
-        ),
+        "A key is the base sum of the digit's column and the states of the columns below that "
+        "its row reads; of the lowest only whether it makes a carry. The attention output at "
+        f"the digit's row is exchanged between {found.mlp.questions:,} questions. Alike pairs "
+        "are keys with the same answer: an adder that keeps only that need not separate them.",
     )
+    return [table]
 
 
 def carries_parts(found: Dissection) -> list[Part]:
@@ -67,12 +58,11 @@ def carries_parts(found: Dissection) -> list[Part]:
         "Teacher-forced, on fresh questions rich in nines, with 95 % intervals.",
         text=["reads the token before"],
     )
-    return [carry_table(found), rules]
+    return [_carries(found.first_digits), rules]
 
 
-def carry_table(found: Dissection) -> Table:
+def _carries(found: FirstDigitsFinding) -> Table:
     """How often the answer follows a carry, by the nines that it came through."""
-    assert found.first_digits is not None
 
     def changed(effect: CarryEffect) -> str:
         kind = f"own 9, {effect.changed} changed" if effect.own_nine else "columns changed"
@@ -81,7 +71,7 @@ def carry_table(found: Dissection) -> Table:
     return Table.crossed(
         "carries",
         "How deep a digit looks for its carry",
-        [effect for effect in found.first_digits.effects if effect.follows.of],
+        [effect for effect in found.effects if effect.follows.of],
         "",
         row=changed,
         column=lambda effect: nines(effect.depth),
@@ -91,10 +81,7 @@ def carry_table(found: Dissection) -> Table:
             tip=f"{changed(effect)}, {nines(effect.depth)} on the way: "
             f"{with_interval(effect.follows)} of the answers follow",
         ),
-        caption=with_paper(
-            "Pairs of questions that differ in one carry: how often the answer becomes the other "
-            "question's digit, by the nines that the carry came through. Own 9: the digit's own "
-            f"column {PASSES}, so the answer token before it shows the carry.",
-            "it has not worked out A5 and A4" if found.model.digits == 5 else "",
-        ),
+        caption="Pairs of questions that differ in one carry: how often the answer becomes the "
+        "other question's digit, by the nines that the carry came through. Own 9: the digit's own "
+        f"column {PASSES}, so the answer token before it shows the carry.",
     )

@@ -22,7 +22,6 @@ from carryscope.report.parts import (
     Text,
     evidence,
 )
-from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import LETTERS
 from carryscope.verification.risk import RiskFinding
@@ -52,23 +51,14 @@ WORDS = {
 }
 
 
-def certificate_section(shelf: Shelf) -> Section | None:
-    """What is proved, and what is not."""
-    if shelf.certificate is None:
-        return None
-    _, *parts = certificate_parts(shelf.certificate, shelf.risk, shelf.where)
-    return evidence("certificate", "Certificate", shelf.certificate.statement, parts)
-
-
-def certificate_parts(
+def certificate_section(
     found: Certificate, risk: RiskFinding | None = None, where: str = "RUN"
-) -> list[Part]:
+) -> Section:
     """The proved bounds, token by token, and the largest families; then how to check them."""
     compared = measured_and_proved(found, risk) if risk is not None else ""
-    return [
-        Text(found.statement, lead=True),
+    parts: list[Part] = [
         *([Text(compared)] if compared else []),
-        tokens_table(found),
+        _tokens(found),
         *_families(found, "proved wrong", found.wrong_families),
         *_families(found, "undecided", found.undecided_families),
         More(
@@ -80,6 +70,7 @@ def certificate_parts(
             ]
         ),
     ]
+    return evidence("certificate", "Certificate", found.statement, parts)
 
 
 def measured_and_proved(found: Certificate, risk: RiskFinding) -> str:
@@ -132,7 +123,7 @@ def _effort(found: Certificate) -> str:
     )
 
 
-def tokens_table(found: Certificate) -> Table:
+def _tokens(found: Certificate) -> Table:
     """What is proved of each token, and of the whole answer."""
     of = int(found.questions)
     right, wrong, undecided = map(int, (found.proved_right, found.proved_wrong, found.undecided))

@@ -6,15 +6,15 @@ In: a dissection. Out: tables, and a section for each experiment that was made.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from functools import partial
 
 from carryscope.core.words import brief, loss, percent, with_interval
 from carryscope.dissection.findings import Dissection
 from carryscope.dissection.heads import HeadEffect
 from carryscope.dissection.nodes import NodeEffect
-from carryscope.report.figures import picture
-from carryscope.report.paper import paper_cell, paper_text, with_paper
-from carryscope.report.parts import Note, Part, Section, Text, evidence
+from carryscope.report.figures.grids import edges, staircase
+from carryscope.report.nodes import NodeWords, node_words
+from carryscope.report.parts import Part, Picture, Section, Text, evidence
 from carryscope.report.sections.carrying import carries_parts, keys_parts
 from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import head_name, head_roles, head_titles, row_names
@@ -29,14 +29,6 @@ STAIRCASE = {
 
 GUESSING = math.log(BASE)
 """The loss of guessing a digit: as dark as a cell gets."""
-
-PAPER_CLASSES = {
-    "BA": "class.BA",
-    "UC1": "class.UC1",
-    "simple US9": "class.US9",
-    "cascade US9": "class.US9",
-}
-"""The paper's categories. Its US9 is our two together."""
 
 
 def dissection_sections(found: Dissection) -> list[Section]:
@@ -57,7 +49,6 @@ def dissection_sections(found: Dissection) -> list[Section]:
 def _attention(found: Dissection) -> list[Part]:
     model, finding = found.model, found.attention
     assert finding is not None
-    name = "staircase" if model.heads == 3 else f"staircase.{model.heads}-heads"
     roles = head_roles(finding)
     reads = Table.of(
         "roles",
@@ -74,24 +65,15 @@ def _attention(found: Dissection) -> list[Part]:
         f"two thirds of its rows. Means over {finding.questions:,} questions.",
         text=["reads"],
     )
-    return [picture("staircase", found, paper_text(name, model)), reads]
+    return [Picture("staircase", partial(staircase, found)), reads]
 
 
 def _edges(found: Dissection) -> list[Part]:
-    return [picture("edges", found)]
+    return [Picture("edges", partial(edges, found))]
 
 
 def _heads(found: Dissection) -> list[Part]:
-    papers = {
-        "without the base-add head": paper_text("head.base-add", found.model),
-        "without one of the others": paper_text("head.others", found.model),
-    }
-    told = "; ".join(f"{what} {text}" for what, text in papers.items() if text)
-    return [head_table(found), *([Note(f"{told}.", "The paper's loss on BA")] if told else [])]
-
-
-def head_table(found: Dissection) -> Table:
-    """The loss without each head, by question class, and the paper's with all of them."""
+    """The loss without each head, by question class."""
     finding, model = found.heads, found.model
     assert finding is not None
     titles = head_titles(found.attention, model.layers) if found.attention else {}
@@ -111,12 +93,9 @@ def head_table(found: Dissection) -> Table:
         column=lambda effect: effect.question_class,
         cell=_head_cell,
         caption=f"The loss, and whole answers right. Each head set to its mean at all rows; "
-        f"{finding.questions:,} questions, teacher-forced. Paper: Tab. 3, final training loss; "
-        "its US9 is simple and cascade US9 together.",
+        f"{finding.questions:,} questions, teacher-forced.",
     )
-    papers = [paper_cell(PAPER_CLASSES.get(kind, ""), model) for kind in table.head[1:]]
-    ours = [*table.rows, ["nothing (paper)", *papers]] if any(papers) else table.rows
-    return replace(table, rows=ours)
+    return [table]
 
 
 def _head_cell(effect: HeadEffect) -> Cell:
@@ -138,6 +117,7 @@ def node_table(found: Dissection) -> Table:
     assert found.nodes is not None
     layout = found.model.layout
     names = dict(zip(layout.answer_rows, row_names(layout), strict=True))
+    words = node_words(found)
     shown = {*names, *(node.row for node in found.nodes.nodes if node.useful)}
     nodes = [node for node in found.nodes.nodes if node.row in shown]
 
@@ -152,29 +132,18 @@ def node_table(found: Dissection) -> Table:
         "row",
         row=lambda node: names.get(node.row, layout.position_names[node.row]),
         column=part,
-        cell=lambda node: _node_cell(found, node),
-        caption=with_paper(
-            "A row reads the token before the arrow and predicts the one after. state(4): whether "
-            "column 4 makes a carry, passes one on or neither. BA(3): the base sum of column 3. "
-            "??: useful, but nothing was found.",
-            paper_text("rows.used.reuse", found.model),
-        ),
+        cell=lambda node: _node_cell(node.node, words[node.node]),
+        caption="A row reads the token before the arrow and predicts the one after. state(4): "
+        "whether column 4 makes a carry, passes one on or neither. BA(3): the base sum of column "
+        "3. ??: useful, but nothing was found.",
     )
 
 
-def _node_cell(found: Dissection, node: NodeEffect) -> str:
-    if not node.useful:
-        return Faint("unused", tip=f"{node.node}: no question needs it")
-    purpose = found.subtasks.purpose_of(node.node) if found.subtasks else ""
-    if node.layer == found.model.layers - 1:  # its only digit stands at the start of the line
-        purpose = purpose.replace(f"{found.model.layout.position_names[node.row + 1]}.", "")
-    share, digits = node.fails.estimate, ", ".join(node.digits)
-    return Cell(
-        f"{purpose} {brief(share)}".strip(),
-        shade=share,
-        tip=f"{node.node}: {node.fails.count:,} of {node.fails.of:,} questions fail without it; "
-        f"digits that turn wrong: {digits}",
-    )
+def _node_cell(node: str, known: NodeWords) -> str:
+    tip = f"{node}: {known.sentence}"
+    if known.fails is None:
+        return Faint(known.carries, tip=tip)
+    return Cell(f"{known.carries} {brief(known.fails)}".strip(), shade=known.fails, tip=tip)
 
 
 SECTIONS = {

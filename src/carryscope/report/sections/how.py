@@ -6,9 +6,10 @@ In: a dissection. Out: parts, and the section that opens the report's story.
 from __future__ import annotations
 
 import shlex
+from functools import partial
 
 from carryscope.dissection.findings import Dissection
-from carryscope.report.figures import picture
+from carryscope.report.figures.circuit import circuit
 from carryscope.report.parts import Absent, Facts, Folded, Part, Picture, Section, Sentences
 from carryscope.report.sections.algorithm import algorithm_sentences, algorithm_title
 from carryscope.report.sections.dissection import dissection_sections, node_table
@@ -68,4 +69,4 @@ def dissection_parts(found: Dissection) -> list[Part]:
 
 def _circuit(found: Dissection) -> Picture:
     instead = node_table(found) if found.nodes is not None else None
-    return picture("circuit", found, "its Fig. 1 and Fig. 9", instead=instead)
+    return Picture("circuit", partial(circuit, found), instead=instead)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import platform
 import shlex
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -16,7 +15,7 @@ import torch
 
 from carryscope.certificate.certify import UNTIL
 from carryscope.certificate.finding import Certificate
-from carryscope.dissection.findings import EXPERIMENTS, Dissection
+from carryscope.dissection.findings import EXPERIMENTS
 from carryscope.report.parts import Absent, Commands, Facts, Folded, Note, Part, Section, Text
 from carryscope.report.sections.certificate import unfinished
 from carryscope.report.shelf import Shelf
@@ -29,32 +28,14 @@ ANY_PRESET = "paper-5"
 """Where the settings of a run start from that names no preset, or none that exists."""
 
 
-def _dissected(found: Dissection) -> str:
-    counts = {name: getattr(getattr(found, name), "questions", None) for name in EXPERIMENTS}
-    told = [f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items() if count]
-    told += [f"subtasks {found.subtasks.pairs:,} pairs"] if found.subtasks else []
-    return ", ".join(told)
-
-
-MADE: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "training": (
-        "train",
-        lambda found: (
-            f"{found.questions_seen:,} trained on, {found.held_out_loss.of:,} held out, "
-            f"{found.uniform_correct.of:,} uniform"
-        ),
-    ),
-    "dissection": ("dissect", _dissected),
-    "risk": ("risk", lambda found: f"{found.evaluated:,} of {int(found.questions):,}"),
-    "faithfulness": ("faithful", lambda found: f"{found.questions:,}"),
-    "certificate": (
-        "certify",
-        lambda found: (
-            f"{found.boxes:,} boxes bounded, {found.spot_checks:,} questions asked to check them"
-        ),
-    ),
+MADE = {
+    "training": "train",
+    "dissection": "dissect",
+    "risk": "risk",
+    "faithfulness": "faithful",
+    "certificate": "certify",
 }
-"""The records of a shelf in the order of the work: the command, and how much is behind it."""
+"""The records of a shelf in the order of the work, and the commands that make them."""
 
 INTERVALS = {
     "Shares of questions": "Wilson intervals: they never claim certainty from a sample.",
@@ -112,11 +93,9 @@ def _stages(shelf: Shelf) -> Table:
         found.items(),
         {
             "stage": lambda item: item[0],
-            "questions, or boxes of them": lambda item: MADE[item[0]][1](item[1]),
             "seed": lambda item: f"{getattr(item[1], 'seed', '')}",
             "carryscope": lambda item: item[1].package_version,
         },
-        text=["questions, or boxes of them"],
     )
 
 
@@ -124,7 +103,7 @@ def commands(shelf: Shelf) -> list[str]:
     """The commands that make this report again from nothing."""
     where = shlex.quote(shelf.where)
     lines = [_trained(shelf.config, where)]
-    for name, (command, _) in MADE.items():
+    for name, command in MADE.items():
         found = getattr(shelf, name)
         if found is not None and name != "training":
             lines.append(f"carryscope {command} {where}{_settings_of(found)}")

@@ -6,35 +6,39 @@ Then the evidence, folded section by section; the title of each is its claim.
 
 from __future__ import annotations
 
+from carryscope.core.errors import CallError
 from carryscope.dissection.asking import Answer
-from carryscope.report.parts import Explorer, Section
+from carryscope.report.figures.figure import Figure
+from carryscope.report.figures.grids import table_figure
+from carryscope.report.parts import Explorer, Picture, Section, flat
 from carryscope.report.sections.certificate import certificate_section
 from carryscope.report.sections.dissection import dissection_sections
 from carryscope.report.sections.how import how_section
-from carryscope.report.sections.method import method_section
+from carryscope.report.sections.method import method_section, missing
 from carryscope.report.sections.training import training_section
 from carryscope.report.sections.verdict import verdict_section
-from carryscope.report.sections.verification import algorithms_section, failures_section
+from carryscope.report.sections.verification import faithfulness_section, risk_section
 from carryscope.report.sections.why import why_section
 from carryscope.report.shelf import Shelf
+from carryscope.report.tables import Table
 
 
 def report_sections(
-    shelf: Shelf, explorer: str = "", example: Answer | None = None
+    shelf: Shelf, explorer: Explorer | None = None, example: Answer | None = None
 ) -> list[Section]:
     """All sections that have something to show.
 
-    `explorer` is the markup of the explorer, `example` an answer that is wrong. `method` says what
-    is missing.
+    `example` is an answer that is wrong. `method` says what is missing.
     """
+    risk, proof = shelf.risk, shelf.certificate
     tried = [
         verdict_section(shelf),
         how_section(shelf),
         why_section(example),
-        _explorer(explorer),
-        failures_section(shelf),
-        algorithms_section(shelf),
-        certificate_section(shelf),
+        _try(explorer) if explorer is not None else None,
+        risk_section(risk) if risk is not None else None,
+        faithfulness_section(shelf.faithfulness) if shelf.faithfulness is not None else None,
+        certificate_section(proof, risk, shelf.where) if proof is not None else None,
         *(dissection_sections(shelf.dissection) if shelf.dissection is not None else []),
         training_section(shelf),
         method_section(shelf),
@@ -42,7 +46,27 @@ def report_sections(
     return [section for section in tried if section is not None]
 
 
-def _explorer(html: str) -> Section | None:
-    if not html:
-        return None
-    return Section("try", "Try it: the model runs in this page", "Try it", [Explorer(html)])
+def _try(explorer: Explorer) -> Section:
+    return Section("try", "Try it: the model runs in this page", "Try it", [explorer])
+
+
+def figures(shelf: Shelf) -> dict[str, Picture | Table]:
+    """The pictures and tables of a report by name, in its order. All of them can be drawn."""
+    parts = flat(report_sections(shelf))
+    return {part.name: part for part in parts if isinstance(part, Picture | Table)}
+
+
+def drawn(part: Picture | Table) -> Figure:
+    """A picture or a table as a figure."""
+    figure: Figure = part.figure if isinstance(part, Picture) else table_figure(part)
+    return figure
+
+
+def figure(name: str, shelf: Shelf) -> Figure:
+    """A figure of a run by its name; without it, an error that says how to make what is missing."""
+    there = figures(shelf)
+    if name not in there:
+        lacking = [f"{part.title} Run: {part.command}" for part in missing(shelf) if part.command]
+        notes = " ".join(filter(None, [*lacking, shelf.beyond_proof]))
+        raise CallError(f"The figures are {', '.join(there)}. Got '{name}'. {notes}".strip())
+    return drawn(there[name])

@@ -5,14 +5,12 @@ In: the summary and the story of a training. Out: parts, and the section.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 
 from carryscope.core.words import listed, loss, with_interval
 from carryscope.dissection.story import TrainingStory
-from carryscope.model.config import ModelConfig
-from carryscope.report.figures import picture
-from carryscope.report.paper import paper_cell, paper_text, with_paper
-from carryscope.report.parts import Folded, More, Note, Part, Section, Text, evidence
+from carryscope.report.figures import curves
+from carryscope.report.parts import Folded, More, Note, Part, Picture, Section, evidence
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Table
 from carryscope.task.columns import Task
@@ -24,18 +22,21 @@ from carryscope.training.summary import LAST_STEPS, TrainingSummary
 
 def training_section(shelf: Shelf) -> Section | None:
     """The training."""
-    story = _story_parts(shelf.story, shelf.config) if shelf.story is not None else []
-    summary = summary_parts(shelf.training, shelf.config.model) if shelf.training else []
-    if not story and not summary:
-        return None
-    (claim, *first), *rest = (found for found in (story, summary) if found)
-    assert isinstance(claim, Text)
-    framework = Folded("What any adder must learn", [framework_table(shelf.config)])
-    parts = [*first, *(part for found in rest for part in found), framework]
-    return evidence("training", "Training", claim.text, parts)
+    story, summary = shelf.story, shelf.training
+    if story is None:
+        return summary_section(summary) if summary is not None else None
+    parts: list[Part] = [
+        Picture("digits", partial(curves.digit_curves, story)),
+        Picture("learning", partial(curves.task_curves, story)),
+        _phases(story),
+        _recipe_note(shelf.config),
+        *(summary_section(summary).parts if summary is not None else []),
+        Folded("What any adder must learn", [framework_table(shelf.config)]),
+    ]
+    return evidence("training", "Training", " ".join(story.statements), parts)
 
 
-def summary_parts(summary: TrainingSummary, model: ModelConfig | None = None) -> list[Part]:
+def summary_section(summary: TrainingSummary) -> Section:
     """What the training reached, then the exam and the final losses."""
     hardest = max(zip(summary.held_out_digit_loss, summary.answer_names, strict=True))
     claim = (
@@ -44,21 +45,10 @@ def summary_parts(summary: TrainingSummary, model: ModelConfig | None = None) ->
         f"is {loss(summary.held_out_loss)}; the hardest digit is {hardest[1]}, with "
         f"{hardest[0]:.4f}."
     )
-    return [Text(claim, lead=True), More([_final(summary, model)]), _exam(summary)]
+    return evidence("training", "Training", claim, [More([_final(summary)]), _exam(summary)])
 
 
-def _story_parts(story: TrainingStory, config: RunConfig) -> list[Part]:
-    model, phases = config.model, phase_table(story)
-    return [
-        Text(" ".join(story.statements), lead=True),
-        picture("digits", story, paper_text("order.first", model)),
-        picture("learning", story, paper_text("lag", model)),
-        replace(phases, caption=with_paper(phases.caption, paper_text("phases", model))),
-        _recipe_note(config),
-    ]
-
-
-def phase_table(story: TrainingStory) -> Table:
+def _phases(story: TrainingStory) -> Table:
     """The paper's three phases of each digit, and the step at which each task was learnt."""
 
     def step(at: int | None) -> str:
@@ -120,12 +110,11 @@ def _recipe_note(config: RunConfig) -> Note:
     )
 
 
-def _final(summary: TrainingSummary, model: ModelConfig | None) -> Table:
-    """Final losses by digit, and over all digits, next to the paper's tables."""
+def _final(summary: TrainingSummary) -> Table:
+    """Final losses by digit, and over all digits."""
     names = [*summary.answer_names, "all"]
     last = [*summary.last_steps_digit_loss, summary.last_steps_loss]
     held_out = [*summary.held_out_digit_loss, summary.held_out_loss.estimate]
-    whole = f"{model.digits}-digits" if model else ""
     return Table.of(
         "final-loss",
         "Final loss of each answer digit",
@@ -134,11 +123,9 @@ def _final(summary: TrainingSummary, model: ModelConfig | None) -> Table:
             "answer token": lambda row: row[0],
             f"last {LAST_STEPS} steps": lambda row: f"{row[1]:.5f}",
             "held-out": lambda row: f"{row[2]:.5f}",
-            "paper": lambda row: paper_cell(f"loss.{whole if row[0] == 'all' else row[0]}", model),
         },
         "Teacher-forced. Last steps: the recipe's own questions. Held-out: "
-        f"{summary.held_out_loss.of:,} questions enriched by the paper's rule. Paper: Tab. 2, "
-        "and Tab. 1 for all digits: a final training loss after 5,000 steps of 64 questions.",
+        f"{summary.held_out_loss.of:,} questions enriched by the paper's rule.",
     )
 
 

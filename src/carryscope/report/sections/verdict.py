@@ -5,51 +5,21 @@ In: the shelf of a run. Out: a section.
 
 from __future__ import annotations
 
-from carryscope.certificate.finding import Certificate
-from carryscope.core.words import (
-    between,
-    counted,
-    counted_share,
-    listed,
-    percent,
-    with_interval,
-)
-from carryscope.report.parts import Facts, KeyNumber, Numbers, Part, Section, Text
+from carryscope.core.words import between, counted, counted_share, listed, percent, with_interval
+from carryscope.report.parts import Facts, Part, Section, Text
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import PASSES, TASK, above, is_sum
+from carryscope.report.words import PASSES, TASK, is_sum
 from carryscope.task.operation import State
+from carryscope.training.summary import TrainingSummary
 from carryscope.verification.guard import guard
 from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import SAFE, UNSAFE, how_often, on_what
 
 
-def shelf_parts(shelf: Shelf) -> list[Part]:
-    """A run in short: its verdict."""
-    return [verdict_section(shelf)]
-
-
-def ending(shelf: Shelf) -> list[Part]:
-    """The verdict in a sentence, the likeliest failure, and what is proved."""
-    parts: list[Part] = [Text(f"{headline(shelf)}.", lead=True)]
-    if shelf.risk is not None and shelf.risk.failures:
-        first = shelf.risk.failures[0]
-        share = first.contribution / shelf.risk.teacher_forced.estimate
-        parts.append(
-            Text(
-                f"It fails most often on {TASK.question}s like {first.simplest} `{first.name}`, "
-                f"{percent(share)} of all wrong answers."
-            )
-        )
-    if shelf.certificate is not None:
-        parts.append(Text(shelf.certificate.statement))
-    return parts
-
-
 def verdict_section(shelf: Shelf) -> Section:
-    """The verdict."""
+    """The verdict; it is also how a run shows itself, and how a study ends."""
     parts: list[Part] = [
-        Numbers(_numbers(shelf)),
-        _judgement(shelf),
+        *_judgement(shelf),
         Text(trained(shelf)),
         *([shelf.absent["risk"]] if "risk" in shelf.absent else []),
     ]
@@ -86,31 +56,38 @@ def _from_risk(risk: RiskFinding) -> str:
     return f"{right}; no look-ahead was found unsafe"
 
 
-def _judgement(shelf: Shelf) -> Part:
-    """Is it safe to use, on what not, and what to do about it?"""
-    if shelf.risk is not None:
-        proved = shelf.certificate.statement.partition(". ")[0] if shelf.certificate else ""
-        facts = {
-            "How often": how_often(shelf.risk),
-            "On what": _kind(shelf.risk, shelf.config.model.digits),
-            "What is proved": proved and f"{proved.rstrip('.')}.",
-            "What to do": _advice(shelf.risk),
-        }
-        return Facts({name: text for name, text in facts.items() if text})
-    if shelf.training is None:
-        return Text(
+def _judgement(shelf: Shelf) -> list[Part]:
+    """How often it fails, on what, what is proved, and what to do about it."""
+    risk = shelf.risk
+    facts = {
+        "How often": how_often(risk) if risk is not None else "",
+        "On what": _kind(risk, shelf.config.model.digits) if risk is not None else "",
+        "What is proved": proved(shelf),
+        "What to do": _advice(risk) if risk is not None else "",
+    }
+    known: list[Part] = [Facts({name: text for name, text in facts.items() if text})]
+    return known if risk is not None else [Text(_unmeasured(shelf.training), lead=True), *known]
+
+
+def proved(shelf: Shelf) -> str:
+    """What is proved, in a sentence; empty if nothing was tried."""
+    said = shelf.certificate.statement.partition(". ")[0] if shelf.certificate is not None else ""
+    return said and f"{said.rstrip('.')}."
+
+
+def _unmeasured(training: TrainingSummary | None) -> str:
+    if training is None:
+        return (
             "This model was imported: how it was trained is not known here, and its failures have "
-            "not been measured. Do not rely on it before they are.",
-            lead=True,
+            "not been measured. Do not rely on it before they are."
         )
-    right, exam = shelf.training.uniform_correct, shelf.training.curated_correct
+    right, exam = training.uniform_correct, training.curated_correct
     told = [f"{share.count} of {share.of} {name}" for name, share in exam.items()]
-    return Text(
+    return (
         f"Of {right.of:,} fresh uniform questions, {right.count:,} got the right answer "
         f"({between(right)}, 95 % confidence, free-running). Hard questions are rare among those: "
         f"of the curated ones it got {listed(told)} right. Where it is safe to use is not known "
-        "until its risk is measured.",
-        lead=True,
+        "until its risk is measured."
     )
 
 
@@ -134,51 +111,6 @@ def _advice(risk: RiskFinding) -> str:
         f"Refuse a {TASK.question} if {columns} {passing}: that is {percent(found.refused)} of all "
         f"{TASK.question}s. Of the others, {with_interval(found.wrong)} get a wrong answer."
     )
-
-
-def _numbers(shelf: Shelf) -> list[KeyNumber]:
-    """What is measured, what a guard leaves, and what is proved."""
-    numbers: list[KeyNumber] = []
-    if shelf.risk is not None:
-        numbers += _measured(shelf.risk)
-    elif shelf.training is not None:
-        right, loss = shelf.training.uniform_correct, shelf.training.held_out_loss
-        value = percent(right.estimate) if right.count else "none"
-        detail = f"{between(right)}, {right.of:,} questions asked"
-        numbers.append(KeyNumber(value, "of uniform questions right", detail))
-        ends = f"{loss.low:.4f} to {loss.high:.4f}, {loss.of:,} enriched questions"
-        numbers.append(KeyNumber(f"{loss.estimate:.4f}", "held-out loss", ends))
-    return numbers + ([_proved(shelf.certificate)] if shelf.certificate is not None else [])
-
-
-def _measured(risk: RiskFinding) -> list[KeyNumber]:
-    wrong, found = risk.teacher_forced, guard(risk)
-    known = f"{'all ' * risk.exhaustive}{risk.evaluated:,} questions asked"
-    if wrong.low != wrong.high:
-        known = f"{percent(1 - wrong.high)} to {percent(1 - wrong.low)}, {known}"
-    numbers = [KeyNumber(percent(1 - wrong.estimate), "of all answers right", known)]
-    if wrong.estimate:
-        worst = max(risk.cases, key=lambda case: case.wrong.estimate)
-        detail = f"worst: {above(worst)}, wrong in {percent(worst.wrong.estimate)}"
-        numbers.append(KeyNumber(f"1 in {round(1 / wrong.estimate):,}", "answers wrong", detail))
-    if found is not None:
-        left = percent(found.wrong.estimate) if found.wrong.estimate else "none"
-        detail = f"with {percent(found.refused)} of all {TASK.question}s refused"
-        numbers.append(KeyNumber(left, "wrong behind a guard", detail))
-    return numbers
-
-
-def _proved(found: Certificate) -> KeyNumber:
-    """Proved bounds, or how far the proof is as long as no whole answer is decided."""
-    of, undecided = int(found.questions), int(found.undecided)
-    if undecided == of:
-        best = max(found.per_digit, key=lambda digit: int(digit.proved_right))
-        share = counted_share(int(best.proved_right), of)
-        return KeyNumber("none yet", "proved", f"furthest: {best.digit}, right in {share}")
-    wrong = counted_share(int(found.proved_wrong), of)
-    rest = counted_share(undecided, of, at_most=True)
-    detail = f"{wrong} proved wrong, {rest} undecided"
-    return KeyNumber(counted_share(int(found.proved_right), of), "proved right", detail)
 
 
 def trained(shelf: Shelf) -> str:

@@ -5,14 +5,9 @@ In: the findings of `risk` and `faithful`. Out: parts, and their sections.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from carryscope.core.words import percent, with_interval
-from carryscope.model.config import ModelConfig
-from carryscope.report.paper import paper_text, with_paper
-from carryscope.report.parts import Facts, Folded, More, Part, Section, Text, evidence
+from carryscope.report.parts import Facts, Folded, More, Part, Section, evidence
 from carryscope.report.sections.algorithm import where_it_fails
-from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import LETTERS, TASK, above, carry, control_name, nines
 from carryscope.verification.cases import CaseRisk, by_look_ahead
@@ -21,24 +16,16 @@ from carryscope.verification.risk import RiskFinding
 from carryscope.verification.stratified import WeightedShare
 
 
-def failures_section(shelf: Shelf) -> Section | None:
-    """Failures by look-ahead depth, by digit and by pattern."""
-    if shelf.risk is None:
-        return None
-    _, *parts = risk_parts(shelf.risk, shelf.config.model)
-    claim = where_it_fails(shelf.risk).partition(":")[0]
-    return evidence("failures", "Failures", shelf.risk.verdict, parts, claim)
-
-
-def risk_parts(risk: RiskFinding, model: ModelConfig | None = None) -> list[Part]:
+def risk_section(risk: RiskFinding) -> Section:
     """The verdict, where digits are wrong, the likeliest failures."""
-    cases = cases_table(risk)
-    cases = replace(cases, caption=with_paper(cases.caption, paper_text("us9", model)))
-    likeliest = [_likeliest(risk)] if risk.failures else []
-    return [Text(risk.verdict, lead=True), cases, *likeliest, More([_digits(risk)])]
+    parts: list[Part] = [_cases(risk)]
+    parts += [_likeliest(risk)] if risk.failures else []
+    parts.append(More([_digits(risk)]))
+    claim = where_it_fails(risk).partition(":")[0]
+    return evidence("failures", "Failures", risk.verdict, parts, claim)
 
 
-def cases_table(risk: RiskFinding) -> Table:
+def _cases(risk: RiskFinding) -> Table:
     """The paper's central finding: wrong digits by how many nines lie below them."""
     return Table.crossed(
         "depth",
@@ -99,28 +86,18 @@ def _likeliest(risk: RiskFinding) -> Table:
     )
 
 
-def algorithms_section(shelf: Shelf) -> Section | None:
-    """Does the model run a stated algorithm?"""
-    if shelf.faithfulness is None:
-        return None
-    _, _, *parts = faithfulness_parts(shelf.faithfulness)
-    return evidence("algorithms", "Algorithm 1", shelf.faithfulness.verdict, parts)
-
-
-def faithfulness_parts(finding: FaithfulnessFinding) -> list[Part]:
+def faithfulness_section(finding: FaithfulnessFinding) -> Section:
     """The verdict, the agreement with each algorithm, then the tests inside the model."""
-    opening, _, rest = finding.verdict.partition(". ")
     about = {algorithm.name: algorithm.about for algorithm in finding.agreement.algorithms}
-    return [
-        Text(f"{opening}." if rest else opening, lead=True),
-        More([Text(rest)] if rest else []),
-        agreement_table(finding),
+    parts: list[Part] = [
+        _agreement(finding),
         Folded("What each algorithm does", [Facts(about)]),
         More([_inside(finding)]),
     ]
+    return evidence("algorithms", "Algorithm 1", finding.verdict, parts)
 
 
-def agreement_table(finding: FaithfulnessFinding) -> Table:
+def _agreement(finding: FaithfulnessFinding) -> Table:
     """Every stated algorithm against the model: its answers, and its errors."""
     return Table.of(
         "agreement",

@@ -1,0 +1,119 @@
+"""A model as the explorer takes it: its weights, its shape, and what is known about it, as data.
+
+In: a model, the name of its run, and its findings if there are any. Out: `Subject`. Every text
+that comes from outside (names, findings) is data to the page, never markup.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from carryscope.dissection.findings import Dissection
+from carryscope.model.config import ModelConfig
+from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
+from carryscope.report.explorer.sayings import sayings
+from carryscope.report.explorer.weights import pack
+from carryscope.report.words import row_names
+from carryscope.task.operation import ADD, BASE, Operation
+from carryscope.task.tokens import POSITIVE
+from carryscope.verification.risk import RiskFinding
+
+NO_CARRY, CARRIES = ("12345", "54321"), ("23816", "15327")
+"""Digit for digit, repeated to the left: no column passes a carry on."""
+
+CASCADES = {
+    "Simple US9": ("25+79", "a carry passes through one nine"),
+    "Cascade 2": ("445+555", "a carry passes through two nines"),
+    "Cascade 3": ("1234+8769", "a carry passes through three nines"),
+    "Cascade 4": ("54321+45679", "a carry passes through four nines"),
+}
+"""Sums to begin with; each needs one digit more than the one before."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model in an explorer."""
+
+    name: str
+    """What its run is called. It comes from a user, so it is text and never markup."""
+    config: ModelConfig
+    data: str
+    """What the scripts read: JSON that no parser of HTML can take for anything else."""
+    weights: str
+
+
+def subject(
+    model: Transformer,
+    name: str,
+    dissection: Dissection | None = None,
+    risk: RiskFinding | None = None,
+) -> Subject:
+    """A model with what was found about it."""
+    packed = pack(model, dissection.seed if dissection else 0)
+    data = {
+        "layout": _layout(model.config),
+        "examples": examples(model.config.digits),
+        "sayings": sayings(dissection),
+        "failures": [one.simplest for one in risk.strata if one.simplest] if risk else None,
+        "places": packed.places,
+    }
+    return Subject(name, model.config, _inert_json(data), packed.text)
+
+
+def examples(digits: int) -> list[dict[str, str]]:
+    """Sums to pick, from no carry at all to one that passes four nines, as far as they fit."""
+    first, second = ("+".join((n * digits)[-digits:] for n in pair) for pair in (NO_CARRY, CARRIES))
+    cases = {
+        "BA": (first, "no column makes a carry"),
+        "UC1": (second, "carries, each used where it arrives"),
+        **dict(list(CASCADES.items())[: digits - 1]),
+    }
+    return [{"label": label, "sum": text, "about": about} for label, (text, about) in cases.items()]
+
+
+def _layout(config: ModelConfig) -> dict[str, Any]:
+    """The shape of the model and of its questions, as the page's scripts call them."""
+    layout = config.layout
+    names = layout.position_names
+    return {
+        "digits": config.digits,
+        "signs": layout.signs,
+        "symbols": layout.symbols,
+        "layers": config.layers,
+        "heads": config.heads,
+        "dModel": config.d_model,
+        "dHead": config.d_head,
+        "dMlp": config.d_mlp,
+        "context": config.context,
+        "firstRow": layout.first_row,
+        "lastRow": layout.answer_rows.stop,
+        "allRows": list(range(layout.answer_rows.stop)),
+        "positionNames": names,
+        "answerNames": layout.answer_names,
+        "rowNames": [*names[: layout.first_row], *row_names(layout)],
+        "epsilon": LAYER_NORM_EPSILON,
+        "operation": _operation(ADD),
+    }
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    """What a column does, and how it is spoken of."""
+    return {
+        "symbol": operation.symbol,
+        "positive": POSITIVE,
+        "base": BASE,
+        "raw": operation.raw.tolist(),
+        "state": operation.state.tolist(),
+        "step": operation.step,
+        "subtasks": operation.subtasks,
+        "words": operation.words,
+    }
+
+
+def _inert_json(data: object) -> str:
+    """JSON without the signs that HTML is made of, `</script>` included."""
+    text = msgspec.json.encode(data).decode()
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
