@@ -60,7 +60,7 @@ def why_figure(records: Sequence[WhyRecord]) -> Figure:
         for cell in one.sight.cells:
             kinds[one.data, one.heads, cell.digit, cell.depth].append(cell)
 
-    def cell(digit: str, depth: int, kind: str, heads: int) -> str:
+    def shown(digit: str, depth: int, kind: str, heads: int) -> str:
         cells = kinds.get((kind, heads, digit, depth), [])
         if not cells:
             return ""
@@ -75,7 +75,7 @@ def why_figure(records: Sequence[WhyRecord]) -> Figure:
             "",
             f"{kind}, {_heads(heads)}",
             ["nines", *digits],
-            [[str(n), *(cell(digit, n, kind, heads) for digit in digits)] for n in depths],
+            [[str(n), *(shown(digit, n, kind, heads) for digit in digits)] for n in depths],
         )
         for kind, heads in product(DATA, HEADS)
     ]

@@ -83,9 +83,9 @@ def test_a_strip_has_a_dot_for_each_draw_and_none_hides_another():
     kept += [record(seed=203, numbers=numbers(None)), record(seed=129000, numbers=numbers(0.2))]
     one = next(j for j in judge(kept) if j.claim.id == "cascades-fail")
     dots = _stacked(one, 0.0, 0.3)
-    assert [dot["level"] for dot in dots] == [0, 1, 0, 2]
-    assert dots[2]["value"] == 0.0, "a draw without a value is where the claim fails"
-    assert [dot["kind"] for dot in dots] == ["fresh draw"] * 3 + ["authors' draw"]
+    assert [level for _, level, _, _ in dots] == [0, 1, 0, 2]
+    assert dots[2][0] == 0.0, "a draw without a value is where the claim fails"
+    assert [authors for *_, authors in dots] == [False, False, False, True]
     assert "holds in 2 of 3 fresh draws" in strip(one).svg()
 
 

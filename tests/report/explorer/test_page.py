@@ -256,7 +256,7 @@ def test_a_wrong_call_is_told_in_one_line(tiny_run, capsys, tmp_path):
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 2
     assert "No run at nowhere" in told[0]
-    assert "--out must be a file" in told[1]
+    assert "it is a directory. Choose another --out." in told[1]
 
 
 def test_every_file_of_the_page_is_used_and_short_enough_to_read():
