@@ -28,7 +28,7 @@ def hard_questions(generator, digits: int, count: int = 1500) -> Questions:
 def as_tokens(model, questions: Questions, answer: np.ndarray) -> np.ndarray:
     """Answer digits as the model would write them."""
     layout = model.config.layout
-    return layout.answer_part(layout.encode_answer(questions, answer))
+    return layout.answer_part(layout.encode(questions, answer))
 
 
 def written(model, questions: Questions) -> np.ndarray:

@@ -9,7 +9,7 @@ from carryscope.core.storage import read_json
 from carryscope.model.prediction import answer
 from carryscope.stages import CERTIFICATE
 from carryscope.task.sampling import uniform, with_states
-from carryscope.task.strata import all_strata, stratum_states
+from carryscope.task.strata import stratum_probabilities, stratum_states
 from carryscope.training.presets import preset
 
 
@@ -49,7 +49,7 @@ def test_its_heads_read_every_column_that_can_decide_a_digit(run):
 @pytest.mark.slow
 def test_ten_million_questions_of_every_kind_are_answered_right_in_float32(run):
     generator, model = np.random.default_rng(7), run.model()
-    states = np.stack([stratum_states(name) for name in all_strata(5)])
+    states = np.stack([stratum_states(name) for name in stratum_probabilities(5)])
     for _ in range(100):
         drawn = states[generator.integers(0, len(states), 50_000)]
         for questions in (uniform(generator, 50_000, 5), with_states(generator, drawn)):

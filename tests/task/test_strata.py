@@ -10,23 +10,23 @@ from carryscope.task.columns import Columns
 from carryscope.task.questions import Questions
 from carryscope.task.strata import (
     LookAhead,
-    all_strata,
     look_ahead_probabilities,
-    stratum_probability,
+    stratum_probabilities,
+    stratum_states,
 )
 
 
 @pytest.mark.parametrize("digits", [1, 2, 5, 8])
 def test_stratum_probabilities_sum_to_exactly_one(digits):
-    strata = list(all_strata(digits))
-    assert len(strata) == 3**digits
-    assert sum(map(stratum_probability, strata)) == 1
+    chances = stratum_probabilities(digits)
+    assert len(chances) == 3**digits
+    assert sum(chances.values()) == 1
 
 
 def test_stratum_sizes_are_those_counted_over_every_two_digit_question():
     everything = Questions.from_integers(product(range(100), repeat=2), 2)
     counted = Counter(stratum_names(Columns.of(everything)))
-    assert counted == {name: 10_000 * stratum_probability(name) for name in all_strata(2)}
+    assert counted == {name: 10_000 * p for name, p in stratum_probabilities(2).items()}
 
 
 def test_look_ahead_probabilities_are_those_counted_over_every_two_digit_question():
@@ -54,4 +54,4 @@ def test_a_cascade_of_two_is_a_matter_of_one_in_a_hundred():
 @pytest.mark.parametrize("stratum", ["", "KXG", "kpg"])
 def test_a_stratum_of_unknown_letters_is_refused(stratum):
     with pytest.raises(CallError, match="one letter per column"):
-        stratum_probability(stratum)
+        stratum_states(stratum)

@@ -11,13 +11,19 @@ In: `Questions`. Out: `Columns`, whose attributes are arrays over (batch, column
 
 A3 is 1 only because of the carry that column 0 generates and columns 1 and 2 pass on: a
 carrying cascade of depth 2.
+
+In subtraction a borrow travels in the same way: 01000-00001=+000999 has the states P K P P G. If
+the answer is negative, these are the columns of the exchanged question: 1-1000 has those of
+1000-1. The borrow out of the highest column of the question as written is the sign.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -61,12 +67,19 @@ class Columns:
     sums: Int[Array, "batch column"]
     """Raw values; in addition the sums D + D'."""
     operation: Operation = ADD
+    kind: Int[Array, " batch"] | None = None
+    """In a mixed batch, the place of each question's operation in `operation.parts`."""
 
     @classmethod
     def of(cls, questions: Questions) -> Columns:
-        """The columns of these questions."""
-        operation = questions.operation
-        return cls(operation.raw[questions.first, questions.second], operation)
+        """The columns of these questions, the numbers exchanged where the answer is negative."""
+        numbers = questions.ordered()
+        sums = questions.each(lambda one: one.raw[numbers.first, numbers.second])
+        return cls(sums, questions.operation, questions.kind)
+
+    def each(self, of: Callable[[Operation], Any]) -> Array:
+        """What `of` gives for each question's own operation."""
+        return self.operation.each(self.kind, of)
 
     @property
     def digits(self) -> int:
@@ -75,12 +88,12 @@ class Columns:
     @cached_property
     def state(self) -> Int[Array, "batch column"]:
         """The `State` of each column; MC1 and MS9 together, hence "tri-state"."""
-        return self.operation.state_of(self.sums)
+        return self.each(lambda one: one.state_of(self.sums))
 
     @property
     def base_add(self) -> Int[Array, "batch column"]:
         """BA: the answer digit if no carry arrives."""
-        return self.operation.digit_of(self.sums)
+        return self.each(lambda one: one.digit_of(self.sums))
 
     @property
     def make_carry(self) -> Bool[Array, "batch column"]:
@@ -106,14 +119,17 @@ class Columns:
         return carry
 
     def answer_digit(self, digit: int, carry: Bool[Array, " batch"]) -> Int[Array, " batch"]:
-        """An answer digit, if this is the carry that arrives; A_n is the carry itself."""
+        """An answer digit, if this is the carry that arrives; A_n is the carry itself.
+
+        In subtraction no borrow leaves the highest column once the numbers are in order: A_n is 0.
+        """
         if digit == self.digits:
             return carry.astype(self.sums.dtype)
-        return self.operation.digit_of(self.sums[:, digit], carry)
+        return self.each(lambda one: one.digit_of(self.sums[:, digit], carry))
 
     def answer(self, carry: Bool[Array, "batch digit"]) -> Int[Array, "batch digit"]:
         """All answer digits, if these are the carries that arrive."""
-        low = self.operation.digit_of(self.sums, carry[:, :-1])
+        low = self.each(lambda one: one.digit_of(self.sums, carry[:, :-1]))
         return np.concatenate([low, carry[:, -1:].astype(low.dtype)], axis=1)
 
     @cached_property
@@ -124,6 +140,14 @@ class Columns:
         for i in range(self.digits):
             depth[:, i + 1] = np.where(passes[:, i], depth[:, i] + 1, 0)
         return depth
+
+    @property
+    def sign_look_ahead(self) -> Int[Array, " batch"]:
+        """How many of the highest columns have equal digits: the sign is decided below them.
+
+        Of sums, which have no sign, it is how many of the highest columns propagate.
+        """
+        return np.asarray(self.make_sum_9[:, ::-1].cumprod(axis=1).sum(axis=1))
 
     @property
     def deciding(self) -> Int[Array, "batch digit"]:

@@ -1,7 +1,7 @@
 """The paper's mathematical framework as data: which task unlocks which questions, digit by digit.
 
-In: a number of digits. Out: one `Discovery` per (answer digit, task), with exact shares of
-uniform questions and what must come before it. For A3:
+In: a number of digits and an operation. Out: one `Discovery` per (answer digit, task), with exact
+shares of uniform questions and what must come before it. For A3:
 
     BA              50.05 %   no carry arrives: A3 is the base sum of column 3
     UC1             45 %      column 2 makes a carry
@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from carryscope.task.columns import Task
-from carryscope.task.operation import ADD, PAIRS, State
+from carryscope.task.operation import ADD, Operation
 from carryscope.task.strata import LookAhead, look_ahead_probabilities
 
 
@@ -46,37 +46,41 @@ class Discovery(NamedTuple):
     """Tasks that must be learnt before."""
 
 
-def framework(digits: int) -> tuple[Discovery, ...]:
+def framework(digits: int, operation: Operation = ADD) -> tuple[Discovery, ...]:
     """All discoveries, by answer digit from A0, each digit's from BA to the deepest US9.
 
     US9 of depth d at digit k needs one depth less at the same digit, and one depth less at
     the digit below, where the same carry arrived before one more nine passed it on. So
-    99999+1 is a chain through all digits: A1 UC1, A2 US9 depth 1, A3 US9 depth 2 ...
+    99999+1 is a chain through all digits: A1 UC1, A2 US9 depth 1, A3 US9 depth 2 ... In
+    subtraction a borrow does not reach A_n, so only BA is left there.
     """
-    chances = look_ahead_probabilities(digits)
+    chances = look_ahead_probabilities(digits, operation)
     found: list[Discovery] = []
     for k in range(digits + 1):
         quiet = sum((chances[LookAhead(k, d, False)] for d in range(k + 1)), Fraction())
         found.append(Discovery(DigitTask(k, Task.BA), quiet, ()))
         for depth in range(k):
-            share = chances[LookAhead(k, depth, True)]
-            found.append(Discovery(_carry(k, depth), share, _needs(k, depth)))
+            if share := chances.get(LookAhead(k, depth, True)):
+                found.append(Discovery(_carry(k, depth), share, _needs(k, depth)))
     return tuple(found)
 
 
-def task_shares(digits: int) -> dict[tuple[int, Task], Fraction]:
+def task_shares(digits: int, operation: Operation = ADD) -> dict[tuple[int, Task], Fraction]:
     """The share of uniform questions in each task class of each digit, where there are any.
 
-    These are the pairs whose losses a training records. For each digit they add up to 1.
+    These are the pairs whose losses a training records. For each digit they add up to 1. Column
+    k passes a carry on where one arrives at k + 1 through at least one column.
     """
-    passing = Fraction(ADD.pairs_per_state[State.PROPAGATE], PAIRS)
+    chances = look_ahead_probabilities(digits, operation)
     shares: dict[tuple[int, Task], Fraction] = {}
-    for found in framework(digits):
-        if found.learnt.task is Task.BA:
-            k, carry = found.learnt.digit, 1 - found.share
-            passed_on = carry * passing if k < digits else Fraction()
-            parts = {Task.BA: found.share, Task.UC1: carry - passed_on, Task.US9: passed_on}
-            shares |= {(k, task): share for task, share in parts.items() if share}
+    for k in range(digits + 1):
+        carry = sum((p for case, p in chances.items() if case[::2] == (k, True)), Fraction())
+        passed_on = sum(
+            (p for case, p in chances.items() if case[::2] == (k + 1, True) and case.depth),
+            Fraction(),
+        )
+        parts = {Task.BA: 1 - carry, Task.UC1: carry - passed_on, Task.US9: passed_on}
+        shares |= {(k, task): share for task, share in parts.items() if share}
     return shares
 
 

@@ -7,12 +7,16 @@ An `Operation` has three tables over the two digits of a column. For addition:
     4, 5      9            propagate: passes a carry on       9, or 0
     5, 5      10           generate: a carry leaves           0, or 1
 
+In subtraction the raw value is D - D': a column kills above 0, propagates at 0 and generates a
+borrow below 0. If the whole answer is negative, the two numbers are exchanged first.
+
 Everything else about the task follows from these: columns, strata, sampling, algorithms,
 hypotheses, the certificate's trees and the words of the report.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -20,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int
+
+from carryscope.core.errors import CallError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,18 +77,22 @@ class Words:
 
 @dataclass(frozen=True)
 class Subtasks:
-    """The field's names for what must be computed in a column."""
+    """The field's names for what must be computed in a column.
+
+    For subtraction the names are those of the paper's authors. Where the answer is negative they
+    write N for M: ND, NB, NZ. The `uses` names are ours.
+    """
 
     base: str
-    """The raw value modulo 10: BA."""
+    """The raw value modulo 10: BA; in subtraction MD."""
     makes: str
-    """The column generates: MC1."""
+    """The column generates: MC1, MB."""
     passes: str
-    """The column propagates: MS9."""
+    """The column propagates: MS9, MZ."""
     uses: str
-    """A carry arrives: UC1."""
+    """A carry arrives: UC1, UB."""
     uses_and_passes: str
-    """A carry arrives at a column that propagates: US9."""
+    """A carry arrives at a column that propagates: US9, UZ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +109,26 @@ class Operation:
     """What an arriving carry adds to the raw value: 1, or -1 for a borrow."""
     words: Words = field(repr=False)
     subtasks: Subtasks = field(repr=False)
+    signed: bool = False
+    """Whether an answer can be negative. Then the numbers are exchanged, and a sign says so."""
+    parts: tuple[Operation, ...] = ()
+    """The operations of a mixture, in which each question has its own. A mixture has no tables."""
+
+    def each(self, kind: Int[Array, " batch"] | None, of: Callable[[Operation], Any]) -> Array:
+        """What `of` gives for each question's own operation.
+
+        `kind` is its place in `parts`, and None if there is one operation for all questions.
+        """
+        if kind is None:
+            return np.asarray(of(self.alone))
+        return np.stack([of(part) for part in self.parts])[kind, np.arange(len(kind))]
+
+    @property
+    def alone(self) -> Operation:
+        """This operation. A mixture is refused: tables belong to one operation."""
+        if self.parts:
+            raise CallError(f"This needs one operation at a time. Got {self.name}.")
+        return self
 
     def state_of(self, raw: Int[Array, "*shape"]) -> Int[Array, "*shape"]:
         """The `State` of columns with these raw values."""
@@ -113,7 +143,7 @@ class Operation:
     @cached_property
     def state(self) -> Int[Array, "first second"]:
         """The `State` of each digit pair."""
-        return self.state_of(self.raw)
+        return self.alone.state_of(self.raw)
 
     @cached_property
     def pairs_of_state(self) -> dict[State, Int[Array, "pair 2"]]:
@@ -178,3 +208,52 @@ ADD = Operation(
     subtasks=Subtasks(base="BA", makes="MC1", passes="MS9", uses="UC1", uses_and_passes="US9"),
 )
 """Addition: raw value D + D'; a column propagates at 9 and generates from 10 on."""
+
+SUBTRACT = Operation(
+    name="subtraction",
+    symbol="-",
+    raw=np.subtract.outer(_DIGITS, _DIGITS),
+    propagates=0,
+    step=-1,
+    words=Words(
+        question="difference",
+        verb="subtracts",
+        carry="borrow",
+        passing="equal pair",
+        passing_plural="equal pairs",
+        column={
+            State.KILL: "has the larger digit first",
+            State.PROPAGATE: "has equal digits",
+            State.GENERATE: "has the smaller digit first",
+        },
+        columns={
+            State.KILL: "have the larger digit first",
+            State.PROPAGATE: "have equal digits",
+            State.GENERATE: "have the smaller digit first",
+        },
+    ),
+    subtasks=Subtasks(base="MD", makes="MB", passes="MZ", uses="UB", uses_and_passes="UZ"),
+    signed=True,
+)
+"""Subtraction: raw value D - D'; a column propagates at 0 and generates a borrow below."""
+
+MIXED = Operation(
+    name="addition and subtraction",
+    symbol="±",
+    raw=np.empty((0, 0), dtype=np.int8),
+    propagates=0,
+    step=0,
+    words=Words(
+        question="question",
+        verb="adds and subtracts",
+        carry="carry",
+        passing="passing column",
+        passing_plural="passing columns",
+        column=dict(zip(State, ("kills", "propagates", "generates"), strict=True)),
+        columns=dict(zip(State, ("kill", "propagate", "generate"), strict=True)),
+    ),
+    subtasks=ADD.subtasks,
+    signed=True,
+    parts=(ADD, SUBTRACT),
+)
+"""Both, each question with its own operation."""

@@ -5,26 +5,28 @@ operation. The question 445+555 for a 5-digit model is
 
     first  = [[5, 4, 4, 0, 0]]     D0 D1 D2 D3 D4
     second = [[5, 5, 5, 0, 0]]     D'0 D'1 D'2 D'3 D'4
+
+Batches of several operations, joined, are a mixed batch: 445+555 and 445-555.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from carryscope.core.errors import CallError
-from carryscope.task.operation import ADD, BASE, Array, Operation
+from carryscope.task.operation import ADD, BASE, MIXED, Array, Operation
 
 MAX_DIGITS = 20
 """The largest question size. Nothing but patience limits it."""
 
 
-_MINUS = "-−"  # noqa: RUF001
+_MINUS, _PASTED = "-", "−"  # noqa: RUF001
 """People type the one and paste the other."""
 
 
@@ -41,6 +43,8 @@ class Questions:
     first: Int[Array, "batch column"]
     second: Int[Array, "batch column"]
     operation: Operation = ADD
+    kind: Int[Array, " batch"] | None = None
+    """In a mixed batch, the place of each question's operation in `operation.parts`."""
 
     @property
     def digits(self) -> int:
@@ -52,11 +56,38 @@ class Questions:
 
     def __getitem__(self, chosen: Any) -> Questions:
         """The questions picked by a slice, a mask or an index array."""
-        return Questions(self.first[chosen], self.second[chosen], self.operation)
+        kind = None if self.kind is None else self.kind[chosen]
+        return Questions(self.first[chosen], self.second[chosen], self.operation, kind)
 
     def swapped(self) -> Questions:
         """The same questions with the two numbers exchanged."""
-        return Questions(self.second, self.first, self.operation)
+        return replace(self, first=self.second, second=self.first)
+
+    def each(self, of: Callable[[Operation], Any]) -> Array:
+        """What `of` gives for each question's own operation."""
+        return self.operation.each(self.kind, of)
+
+    @property
+    def negative(self) -> Bool[Array, " batch"]:
+        """Where the answer is negative: a smaller number less a larger one.
+
+        The highest digit in which the two numbers differ decides.
+        """
+        apart = np.sign(self.first - self.second)[:, ::-1]
+        highest = apart[np.arange(len(self)), (apart != 0).argmax(1)]
+        signed = self.each(lambda one: np.full(len(self), one.signed))
+        return np.asarray((highest < 0) & signed)
+
+    def ordered(self) -> Questions:
+        """The same questions, with the numbers exchanged where the answer is negative."""
+        if not self.operation.signed:
+            return self
+        negative = self.negative[:, None]
+        return replace(
+            self,
+            first=np.where(negative, self.second, self.first),
+            second=np.where(negative, self.first, self.second),
+        )
 
     def integers(self) -> list[tuple[int, int]]:
         """The questions as pairs of Python integers, exact for any number of digits."""
@@ -64,7 +95,11 @@ class Questions:
 
     def texts(self) -> list[str]:
         """The questions as a person writes them: `445+555`."""
-        return [self.operation.text(*pair) for pair in self.integers()]
+        operations = self.operation.parts or (self.operation,)
+        kinds = [0] * len(self) if self.kind is None else self.kind.tolist()
+        return [
+            operations[kind].text(*pair) for kind, pair in zip(kinds, self.integers(), strict=True)
+        ]
 
     @classmethod
     def from_integers(
@@ -84,11 +119,19 @@ class Questions:
 
     @classmethod
     def joined(cls, batches: Sequence[Questions]) -> Questions:
-        """Several batches of one operation as one."""
-        operation = batches[0].operation
-        assert all(batch.operation is operation for batch in batches)
+        """Several batches as one; of several operations they make a mixed one."""
+        operation, kind = batches[0].operation, None
+        if operation.parts or any(batch.operation is not operation for batch in batches):
+            operation, kind = MIXED, np.concatenate([batch._kinds() for batch in batches])
         first = np.concatenate([batch.first for batch in batches])
-        return cls(first, np.concatenate([batch.second for batch in batches]), operation)
+        second = np.concatenate([batch.second for batch in batches])
+        return cls(first, second, operation, kind)
+
+    def _kinds(self) -> Int[Array, " batch"]:
+        """The place of each question's operation among those of a mixed batch."""
+        if self.kind is not None:
+            return self.kind
+        return np.full(len(self), MIXED.parts.index(self.operation), dtype=np.int8)
 
 
 def _to_digits(numbers: Sequence[int], digits: int) -> Int[Array, "batch column"]:
@@ -106,28 +149,31 @@ def _to_integers(digits: Int[Array, "batch column"]) -> list[int]:
 
 
 def parse_question(text: str, digits: int, operation: Operation = ADD) -> Questions:
-    """One question from what a person types: `445+555`, ` 0445 + 555 =`.
+    """One question from what a person types: `445+555`, ` 0445 + 555 =`, `123-456`.
 
-    Each kind of mistake has its own one-line message.
+    A mixture takes a question of any of its operations. Each kind of mistake has its own one-line
+    message.
     """
-    symbol, words = operation.symbol, operation.words
+    words, known = operation.words, {one.symbol: one for one in operation.parts or (operation,)}
     typed = text.strip().removesuffix("=").strip()
     if not typed:
-        example = operation.text(445, 555)
+        example = next(iter(known.values())).text(445, 555)
         raise CallError(f"Type a {words.question} such as {example}. Got an empty question.")
-    if symbol not in _MINUS and any(minus in typed for minus in _MINUS):
+    typed = typed.replace(_PASTED, _MINUS)
+    if _MINUS not in known and _MINUS in typed:
         raise CallError(
             f"This model only {words.verb}, without signs. Got a minus sign in '{text}'."
         )
-    stray = re.search(rf"[^0-9{re.escape(symbol)}\s]", typed)
+    symbols, named = re.escape("".join(known)), " or ".join(f"'{symbol}'" for symbol in known)
+    stray = re.search(rf"[^0-9{symbols}\s]", typed)
     if stray:
         raise CallError(
-            f"A {words.question} has only digits and one '{symbol}'. Got '{stray[0]}' in '{text}'."
+            f"A {words.question} has only digits and one {named}. Got '{stray[0]}' in '{text}'."
         )
-    parts = [part.strip() for part in typed.split(symbol)]
+    parts = [part.strip() for part in re.split(f"[{symbols}]", typed)]
     if len(parts) != 2 or not all(parts):
         raise CallError(
-            f"A {words.question} is two numbers with one '{symbol}' between them. Got '{text}'."
+            f"A {words.question} is two numbers with one {named} between them. Got '{text}'."
         )
     if any(re.search(r"\s", part) for part in parts):
         raise CallError(f"A number has no spaces inside it. Got '{text}'.")
@@ -138,4 +184,5 @@ def parse_question(text: str, digits: int, operation: Operation = ADD) -> Questi
                 f"This model {words.verb} numbers of at most {digits} digit{'s' * (digits > 1)}. "
                 f"Got {number}, which has {len(number)}."
             )
-    return Questions.from_integers([(int(numbers[0]), int(numbers[1]))], digits, operation)
+    asked = next(one for symbol, one in known.items() if symbol in typed)
+    return Questions.from_integers([(int(numbers[0]), int(numbers[1]))], digits, asked)

@@ -13,6 +13,7 @@ In: a numpy generator and what to draw. Out: `Questions`, or pairs of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -32,10 +33,12 @@ PAPER_CELL_SHARE = 0.2
 def uniform(
     generator: np.random.Generator, count: int, digits: int, operation: Operation = ADD
 ) -> Questions:
-    """Questions drawn uniformly from all 10^(2n)."""
+    """Questions drawn uniformly from all 10^(2n), of a mixture each operation as often."""
     check_digits(digits)
     pair = generator.integers(0, BASE, (2, count, digits), dtype=np.int8)
-    return Questions(pair[0], pair[1], operation)
+    parts = len(operation.parts)
+    kind = generator.integers(0, parts, count, dtype=np.int8) if parts else None
+    return Questions(pair[0], pair[1], operation, kind)
 
 
 def enriched(
@@ -63,12 +66,14 @@ def with_nines(
     generator: np.random.Generator, questions: Questions, cells: Bool[Array, "batch column"]
 ) -> Questions:
     """The questions with the marked cells made to propagate, on a side chosen by a fair coin."""
-    operation, (first, second) = questions.operation, (questions.first, questions.second)
+    first, second = questions.first, questions.second
     heads = generator.random(cells.shape) < 0.5
-    return Questions(
-        np.where(cells & heads, operation.passing_first[second], first),
-        np.where(cells & ~heads, operation.passing_second[first], second),
-        operation,
+    new_first = questions.each(lambda one: one.passing_first[second])
+    new_second = questions.each(lambda one: one.passing_second[first])
+    return replace(
+        questions,
+        first=np.where(cells & heads, new_first, first),
+        second=np.where(cells & ~heads, new_second, second),
     )
 
 
@@ -79,7 +84,7 @@ def near_nines(
 
     For addition these columns sum to 8 or 10. All pairs with that sum are as likely.
     """
-    operation = questions.operation
+    operation = questions.operation.alone
     first, second = questions.first.copy(), questions.second.copy()
     raws = operation.propagates + generator.choice((-1, 1), int(cells.sum()))
     first[cells], second[cells] = _pairs_of(generator, raws, operation)
@@ -91,7 +96,10 @@ def with_states(
     states: Int[Array, "batch column"],
     operation: Operation = ADD,
 ) -> Questions:
-    """Questions drawn uniformly among those whose columns have these states."""
+    """Questions drawn uniformly among those whose columns have these states.
+
+    In subtraction these are states of the question as written, before numbers are exchanged.
+    """
     first = np.empty(states.shape, dtype=np.int8)
     second = np.empty(states.shape, dtype=np.int8)
     for state, pairs in operation.pairs_of_state.items():
@@ -127,15 +135,19 @@ def carry_pairs(
     `depth` columns directly below the digit propagate; of the column below those, one side
     generates and the other kills, and its digit without a carry is the same. Every other column
     has the same digits on both sides. With `own_nine` the digit's own column propagates too.
-    Which side is base is a fair coin.
+    Which side is base is a fair coin. In subtraction the highest column kills, so that both
+    answers are positive.
     """
-    if not 0 <= depth < digit <= digits:
+    highest = digits - 1 - own_nine if operation.signed else digits
+    if not 0 <= depth < digit <= highest:
         raise CallError(f"A{digit} of {digits}-digit numbers has no column at depth {depth}.")
     column = digit - 1 - depth
     passing = np.zeros((count, digits), dtype=bool)
     passing[:, column + 1 : digit + own_nine] = True
     base = with_nines(generator, uniform(generator, count, digits, operation), passing)
     raws = [operation.raws_of_state[state] for state in (State.KILL, State.GENERATE)]
+    if operation.signed:
+        base = _with_column(generator, base, digits - 1, generator.choice(raws[0], count))
     kill, generate = np.stack(raws)[:, generator.integers(0, len(raws[0]), count)]
     coin = generator.random(count) < 0.5
     ours = _with_column(generator, base, column, np.where(coin, kill, generate))
@@ -155,7 +167,7 @@ def _pairs_of(
     generator: np.random.Generator, raws: Int[Array, " cell"], operation: Operation
 ) -> tuple[Int[Array, " cell"], Int[Array, " cell"]]:
     """For each raw value the two digits of a random pair that has it."""
-    raw_of_pair = operation.raw.ravel()
+    raw_of_pair = operation.alone.raw.ravel()
     pairs = np.argsort(raw_of_pair, kind="stable")
     start = np.searchsorted(raw_of_pair[pairs], raws, side="left")
     stop = np.searchsorted(raw_of_pair[pairs], raws, side="right")

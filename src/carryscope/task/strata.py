@@ -3,13 +3,15 @@
 In: a stratum, written like a number, highest column first (`KKPPG` holds 00445+00555).
 Out: probabilities over uniform questions, as exact rationals.
 
-    probability("KKPPG") = 45/100 * 45/100 * 10/100 * 10/100 * 45/100
+    KKPPG     45/100 * 45/100 * 10/100 * 10/100 * 45/100
+    -KKPPG    a difference whose answer is negative; the states are those after the exchange
+    - -KKPPG  the same among questions of both operations: half as likely
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
@@ -18,7 +20,7 @@ import numpy as np
 from jaxtyping import Int
 
 from carryscope.core.errors import CallError
-from carryscope.task.operation import ADD, PAIRS, Array, Operation, State
+from carryscope.task.operation import ADD, PAIRS, SUBTRACT, Array, Operation, State
 from carryscope.task.questions import check_digits
 
 ANY = "*"
@@ -29,16 +31,65 @@ ANY_STATE = -1
 
 _STATE_OF_LETTER = {state.letter: state for state in State}
 
+_SIGNS = ("+", "-")
+
 
 def stratum_states(stratum: str) -> Int[Array, " column"]:
-    """The state of each column, units first, from a stratum such as `KKPPG`."""
-    unknown = set(stratum) - set(_STATE_OF_LETTER)
-    if unknown or not stratum:
+    """The state of each column, units first, of a stratum such as `KKPPG` or `-KKPPG`.
+
+    They are those of the question as written: in `-KKPPG` kill and generate change places.
+    """
+    sign = stratum[:1] if stratum[:1] in _SIGNS else ""
+    states = [_STATE_OF_LETTER.get(letter) for letter in stratum.removeprefix(sign)]
+    if not states or None in states:
         raise CallError(
             "A stratum has one letter per column: K (kill), P (propagate) or G (generate). "
             f"Got '{stratum}'."
         )
-    return np.array([_STATE_OF_LETTER[letter] for letter in reversed(stratum)], dtype=np.int8)
+    found = np.array(states[::-1], dtype=np.int8)
+    found = _exchanged(found) if sign == "-" else found
+    if sign and stratum_name(found[::-1].tolist(), SUBTRACT) != stratum:
+        raise CallError(
+            "In subtraction the highest column with different digits has the larger one first: K. "
+            f"Got '{stratum}'."
+        )
+    return found
+
+
+def stratum_name(states: Sequence[int], operation: Operation = ADD) -> str:
+    """The stratum of questions whose columns, highest first, have these states as written."""
+    sign = ""
+    if operation.signed:
+        highest = next((s for s in states if s != State.PROPAGATE), State.KILL)
+        sign = "-" if highest == State.GENERATE else "+"
+        states = _exchanged(np.array(states)).tolist() if sign == "-" else states
+    return sign + "".join(State(state).letter for state in states)
+
+
+def _exchanged(states: Int[Array, " column"]) -> Int[Array, " column"]:
+    """The states once the two numbers are exchanged: D > D' becomes D < D'."""
+    return np.asarray(State.GENERATE - states)
+
+
+def stratum_probabilities(digits: int, operation: Operation = ADD) -> dict[str, Fraction]:
+    """The chance that a uniform question lies in each stratum; of a mixture each part is as likely.
+
+    Sums have the 3^n patterns of states, and so have differences, each with the sign it implies.
+    """
+    check_digits(digits)
+    if operation.parts:
+        return {
+            f"{one.symbol} {name}": chance / len(operation.parts)
+            for one in operation.parts
+            for name, chance in stratum_probabilities(digits, one).items()
+        }
+    pairs = operation.pairs_per_state
+    return {
+        stratum_name(states, operation): Fraction(
+            math.prod(pairs[state] for state in states), PAIRS**digits
+        )
+        for states in product(State, repeat=digits)
+    }
 
 
 def is_pattern(text: str) -> bool:
@@ -52,19 +103,6 @@ def pattern_states(pattern: str) -> Int[Array, " column"]:
     return np.array([letters[letter] for letter in reversed(pattern)], dtype=np.int8)
 
 
-def all_strata(digits: int) -> Iterator[str]:
-    """The 3^n strata of n-digit questions."""
-    check_digits(digits)
-    return ("".join(letters) for letters in product(_STATE_OF_LETTER, repeat=digits))
-
-
-def stratum_probability(stratum: str, operation: Operation = ADD) -> Fraction:
-    """The chance that a uniform question lies in the stratum."""
-    pairs = operation.pairs_per_state
-    size = math.prod(pairs[State(int(state))] for state in stratum_states(stratum))
-    return Fraction(size, PAIRS ** len(stratum))
-
-
 class LookAhead(NamedTuple):
     """How far one answer digit has to look, and whether a carry is found there."""
 
@@ -74,17 +112,29 @@ class LookAhead(NamedTuple):
 
 
 def look_ahead_probabilities(digits: int, operation: Operation = ADD) -> dict[LookAhead, Fraction]:
-    """The chance of every (answer digit, look-ahead depth, carrying or quiet).
+    """The chance of every (answer digit, look-ahead depth, carrying or quiet) that can occur.
 
     For each answer digit the chances add up to 1. Depth k at digit k is the case in which
     every column below propagates and the look-ahead falls off the end: quiet.
+
+    In subtraction, if all columns from the digit up have equal digits, those below it decide the
+    sign, and after the exchange the highest of them that differs kills. Otherwise it is a fair
+    coin whether they are exchanged, and kill is as likely as generate.
     """
     check_digits(digits)
+    if operation.parts:
+        each = [look_ahead_probabilities(digits, one) for one in operation.parts]
+        return {
+            case: sum((chances.get(case, Fraction()) for chances in each), Fraction()) / len(each)
+            for case in each[0]
+        }
     kill, pass_on, generate = (Fraction(operation.pairs_per_state[s], PAIRS) for s in State)
     chances: dict[LookAhead, Fraction] = {}
     for digit in range(digits + 1):
+        tied = pass_on ** (digits - digit) if operation.signed else Fraction()
         for depth in range(digit):
-            chances[LookAhead(digit, depth, True)] = pass_on**depth * generate
-            chances[LookAhead(digit, depth, False)] = pass_on**depth * kill
+            carrying = pass_on**depth * generate * (1 - tied)
+            chances[LookAhead(digit, depth, True)] = carrying
+            chances[LookAhead(digit, depth, False)] = pass_on**depth * (kill + generate) - carrying
         chances[LookAhead(digit, digit, False)] = pass_on**digit
-    return chances
+    return {case: chance for case, chance in chances.items() if chance}

@@ -4,6 +4,7 @@ In: `Questions`. Out: token arrays of shape (batch, position), highest digit fir
 
     plain    12345+67890=080235      context 3n+3
     signed   12345+67890=+080235     context 3n+4
+             12345-67890=-055545     subtraction, which needs the sign and 15 tokens
 
 A *row* is a position whose output predicts the next token. For five plain digits, rows 11
 ("=") to 16 (A1) predict A5 .. A0.
@@ -19,7 +20,7 @@ from jaxtyping import Int
 
 from carryscope.core.errors import CallError
 from carryscope.task.algorithms import exact_sum
-from carryscope.task.operation import ADD, Array
+from carryscope.task.operation import ADD, SUBTRACT, Array, Operation
 from carryscope.task.questions import Questions, check_digits
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ FormatName = Literal["plain", "signed"]
 VOCABULARIES = {12: "0123456789+=", 15: "0123456789+-=*\\"}
 """Tokens by vocabulary size: the paper's twelve, and the fifteen of its authors' later library."""
 
-POSITIVE = "+"
+POSITIVE, NEGATIVE = ADD.symbol, SUBTRACT.symbol
 """The sign that opens a signed answer; a sum is never negative."""
 
 
@@ -40,6 +41,8 @@ class Format:
     digits: int
     name: FormatName = "plain"
     vocabulary: int = 12
+    operation: Operation = ADD
+    """What is asked: one operation, or a mixture."""
 
     def __post_init__(self) -> None:
         check_digits(self.digits)
@@ -47,6 +50,11 @@ class Format:
             raise CallError(f"format must be 'plain' or 'signed'. Got '{self.name}'.")
         if self.vocabulary not in VOCABULARIES:
             raise CallError(f"vocabulary must be 12 or 15. Got {self.vocabulary}.")
+        if self.operation.signed and not (self.signs and NEGATIVE in self.symbols):
+            raise CallError(
+                f"{self.operation.name.capitalize()} needs the signed format and 15 tokens. "
+                f"Got {self.name} and {self.vocabulary}."
+            )
 
     @property
     def symbols(self) -> str:
@@ -88,27 +96,33 @@ class Format:
         """D4 .. D0, +, D'4 .. D'0, =, A5 .. A0."""
         columns = list(reversed(range(self.digits)))
         first, second = [f"D{i}" for i in columns], [f"D'{i}" for i in columns]
-        return [*first, ADD.symbol, *second, "=", *self.answer_names]
+        return [*first, self.operation.symbol, *second, "=", *self.answer_names]
 
-    def encode(self, questions: Questions) -> Int[Array, "batch position"]:
-        """The questions with their true answers as tokens."""
-        return self.encode_answer(questions, exact_sum(questions))
-
-    def encode_answer(
-        self, questions: Questions, answer: Int[Array, "batch digit"]
+    def encode(
+        self, questions: Questions, answer: Int[Array, "batch digit"] | None = None
     ) -> Int[Array, "batch position"]:
-        """The questions with the given answer digits as tokens."""
+        """The questions as tokens, with their true answers or with the given digits."""
+        asked, known = (one.parts or (one,) for one in (questions.operation, self.operation))
+        if not set(asked) <= set(known):
+            raise CallError(
+                f"The questions must be of {self.operation.name}. Got {questions.operation.name}."
+            )
         if questions.digits != self.digits:
             raise CallError(
                 f"The questions must have {self.digits} digits. Got {questions.digits}."
             )
         tokens = np.empty((len(questions), self.context), dtype=np.int64)
         tokens[:, : self.digits] = questions.first[:, ::-1]
-        tokens[:, self.digits] = self.symbols.index(questions.operation.symbol)
+        tokens[:, self.digits] = questions.each(
+            lambda one: np.full(len(questions), self.symbols.index(one.symbol))
+        )
         tokens[:, self.digits + 1 : self.first_row] = questions.second[:, ::-1]
         tokens[:, self.first_row] = self.symbols.index("=")
         tokens[:, self.first_row + 1] = self.symbols.index(POSITIVE)
-        tokens[:, self.first_row + 1 + self.signs :] = answer[:, ::-1]
+        if self.operation.signed:
+            tokens[questions.negative, self.first_row + 1] = self.symbols.index(NEGATIVE)
+        digits = exact_sum(questions) if answer is None else answer
+        tokens[:, self.first_row + 1 + self.signs :] = digits[:, ::-1]
         return tokens
 
     def answer_part(self, tokens: T) -> T:

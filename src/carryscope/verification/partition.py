@@ -15,16 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from carryscope.task.columns import Columns
+from carryscope.core.errors import CallError
 from carryscope.task.operation import ADD, PAIRS, Array, Operation, State
 from carryscope.task.questions import Questions, check_digits
 from carryscope.task.sampling import with_states
+from carryscope.task.strata import stratum_name
 
 MOST_DIGITS_BY_STATE = 6
 """Up to here every state pattern is a stratum: 729 of them for six digits."""
@@ -85,7 +86,8 @@ class Partition:
 
     def of(self, questions: Questions) -> Int[Array, " batch"]:
         """The stratum of each question."""
-        state, at = Columns.of(questions).state, np.zeros(len(questions), dtype=np.int64)
+        state = self.operation.state[questions.first, questions.second]
+        at = np.zeros(len(questions), dtype=np.int64)
         for column, then in enumerate(self._next):
             at = then[at, state[:, column]]
         return self._end[at]
@@ -120,10 +122,7 @@ def partition(digits: int, operation: Operation = ADD) -> Partition:
 
 def by_state(digits: int, operation: Operation = ADD) -> Partition:
     """One stratum for each pattern of column states: a place is the pattern, highest first."""
-
-    def name(place: Place) -> str:
-        return "".join(State(state).letter for state in place)
-
+    name = partial(stratum_name, operation=operation)
     return Partition(digits, (), lambda place, state: (state, *place), name, operation)
 
 
@@ -155,4 +154,8 @@ class _Cascades(NamedTuple):
 
 def by_cascade(digits: int, operation: Operation = ADD) -> Partition:
     """One stratum for each pair (longest cascade that carries, longest that does not)."""
+    if operation.signed:
+        raise CallError(
+            f"Strata of {operation.name} have at most {MOST_DIGITS_BY_STATE} digits. Got {digits}."
+        )
     return Partition(digits, _Cascades(), _Cascades.then, lambda place: place.name, operation)
