@@ -1,5 +1,8 @@
 """One mechanism reads, checks, makes and keeps findings."""
 
+import contextlib
+import dataclasses
+
 import msgspec
 import pytest
 
@@ -121,3 +124,13 @@ def test_a_run_without_weights_can_find_nothing(tmp_path, run):
     (tmp_path / "config.json").write_bytes((run.directory / "config.json").read_bytes())
     with pytest.raises(CallError, match="has no model"):
         Run(tmp_path).find(COUNT, counted(run, 1, []))
+
+
+def test_what_knows_less_does_not_replace_what_knows_more(run):
+    stage = dataclasses.replace(COUNT, knows=lambda found: found.number)
+    run.find(stage, lambda *_: Count(run.weights_sha256, 7))
+    for number, enough in ((3, False), (8, False), (2, True)):
+        found = Count(run.weights_sha256, number)
+        with contextlib.suppress(WorkError):
+            run.find(stage, lambda *_, f=found: f, enough=lambda _, e=enough: e, again=True)
+        assert run.there(stage).number == {3: 7, 8: 8, 2: 2}[number]

@@ -109,7 +109,6 @@ class Run(RunDirectory):
         The seed of the questions is that of the findings that are there, or 0.
         """
         parts = chosen_parts(only)
-        Samples(self.config.model.digits, seed or 0)  # refuses a seed that makes no sense
 
         def there(known: Dissection) -> bool:
             missing = [
@@ -157,15 +156,14 @@ class Run(RunDirectory):
         check_settings(seed, width, budget)
         enough = partial(precise_enough, seed=seed, width=width, budget=budget)
 
-        def make(known: RiskFinding | None, _: object) -> RiskFinding:
-            found = measure_risk(
+        return self.find(
+            RISK,
+            lambda *_: measure_risk(
                 self.model(), seed=seed, width=width, budget=budget, progress=progress
-            )
-            # A measurement that was stopped early does not replace one that saw more.
-            better = known is not None and not enough(found) and known.evaluated > found.evaluated
-            return known if known is not None and better else found
-
-        return self.find(RISK, make, enough=enough, again=again)
+            ),
+            enough=enough,
+            again=again,
+        )
 
     def faithfulness(
         self,
@@ -182,7 +180,6 @@ class Run(RunDirectory):
         """
         dissection = self.known(DISSECTION)
         digits = self.config.model.digits
-        Samples(digits, seed)  # a seed that makes no sense is refused, whatever is there
         own = load_algorithm(algorithm, digits) if isinstance(algorithm, str) else algorithm
         return self.find(
             FAITHFULNESS,

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from carryscope.certificate.finding import Certificate
-from carryscope.core.errors import CallError, command
+from carryscope.core.errors import CallError, WorkError, command
 from carryscope.core.storage import only_writer, read_json, write_json
 from carryscope.dissection.findings import Dissection
+from carryscope.fits import check_fit
 from carryscope.model.files import check_version, load_model, weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.training.summary import TrainingSummary
@@ -51,6 +52,8 @@ class Stage(Generic[F]):
     """The words of the command that makes it, to be followed by the run."""
     costly: bool = False
     """Whether what cannot be used is refused instead of being replaced."""
+    knows: Callable[[F], float] = lambda _: 0
+    """How much a finding knows. One that knows more is not replaced by one that was stopped."""
 
     @property
     def file(self) -> Path:
@@ -62,12 +65,23 @@ class Stage(Generic[F]):
 
 
 TRAINING = Stage("training", "the summary of a training", TrainingSummary, ("train", "--out"))
-DISSECTION = Stage("dissection", "a dissection", Dissection, ("dissect",))
-RISK = Stage("risk", "the measured risk", RiskFinding, ("risk",))
+DISSECTION = Stage(
+    "dissection", "a dissection", Dissection, ("dissect",), knows=lambda found: len(found.made)
+)
+RISK = Stage(
+    "risk", "the measured risk", RiskFinding, ("risk",), knows=lambda found: found.evaluated
+)
 FAITHFULNESS = Stage(
     "faithfulness", "the comparison with algorithms", FaithfulnessFinding, ("faithful",)
 )
-CERTIFICATE = Stage("certificate", "a certificate", Certificate, ("certify",), costly=True)
+CERTIFICATE = Stage(
+    "certificate",
+    "a certificate",
+    Certificate,
+    ("certify",),
+    costly=True,
+    knows=lambda found: found.decided if found.can_be_continued else 0,
+)
 
 STAGES: tuple[Stage[Any], ...] = (TRAINING, DISSECTION, RISK, FAITHFULNESS, CERTIFICATE)
 """The stages of a study, in their order."""
@@ -113,20 +127,28 @@ class RunDirectory:
         """The finding of a stage: what is there if it is enough, else made now and kept.
 
         `make` receives what was found before about these weights, and a function that keeps
-        what is found so far.
+        what is found so far. What is not enough and knows less than before is not kept.
         """
         _check_record(stage)
         self.model()  # without weights nothing can be found, whatever else is there
         known = self._to_build_on(stage, again)
         if known is not None and not again and enough(known):
             return known
+        path = self.directory / stage.file
         with only_writer(self.directory):
 
+            def is_worse(found: F) -> bool:
+                less = known is not None and stage.knows(found) < stage.knows(known)
+                return less and not enough(found)
+
             def keep(found: F) -> None:
-                write_json(self.directory / stage.file, found)
+                if not is_worse(found):
+                    write_json(path, found)
 
             found = make(known, keep)
             keep(found)
+        if is_worse(found):
+            raise WorkError(f"What was found now knows less than {path}, which stays.")
         return found
 
     def _to_build_on(self, stage: Stage[F], again: bool) -> F | None:
@@ -160,6 +182,10 @@ class RunDirectory:
             found = read_json(path, stage.record)
         except CallError as error:
             return Kept(None, f"{error} Or it is of another version. {again}")
+        try:
+            check_fit(found, self._model.config)
+        except CallError as error:
+            return Kept(None, f"{path} is damaged: {error} {again}")
         if getattr(found, "weights_sha256", self.weights_sha256) != self.weights_sha256:
             return Kept(None, f"{path} is about other weights. {again}")
         return Kept(found)

@@ -38,7 +38,7 @@ def calls(monkeypatch) -> list[dict]:
 
 
 def left_behind(run: Run, **fields) -> None:
-    fields = {"weights_sha256": weights_hash(run.model()), **fields}
+    fields = {"weights_sha256": weights_hash(run.model()), "model": run.config.model, **fields}
     write_json(run.directory / CERTIFICATE.file, certificate(2, wrong=3, undecided=5, **fields))
 
 

@@ -10,7 +10,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +48,8 @@ def make_app(called: str | None) -> App:
     """The command line. The command that is called is described by its own docstring."""
     from cyclopts import App, Parameter
 
+    from carryscope.cli.options import converted
+
     app = App(
         name=program(),
         version=__version__,
@@ -56,7 +57,7 @@ def make_app(called: str | None) -> App:
             "Train small transformers to add, see exactly how they do it, know where they "
             f"fail.\n\nTry: {program()} ask 445+555"
         ),
-        default_parameter=Parameter(negative=()),
+        default_parameter=Parameter(negative=(), converter=converted),
         suppress_keyboard_interrupt=False,
     )
     for place, (name, (where, about)) in enumerate(COMMANDS.items()):
@@ -83,7 +84,7 @@ def run(arguments: Sequence[str], other: App | None = None) -> int:
         arguments = [*arguments[1:2], "--help"]
     try:
         if other is None:
-            _check_words(arguments)
+            _check_command(arguments)
         app = other or make_app(arguments[0] if arguments else None)
         app(arguments, exit_on_error=False, print_error=False, result_action="return_none")
         sys.stdout.flush()
@@ -107,17 +108,10 @@ def _flush_nothing() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _check_words(arguments: Sequence[str]) -> None:
-    """Refuse a command that there is not, and options without a value."""
-    name = arguments[0] if arguments else "--help"
-    if not name.startswith("-") and name not in COMMANDS:
+def _check_command(arguments: Sequence[str]) -> None:
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         commands = ", ".join(COMMANDS)
-        raise CallError(f"There is no command '{name}'. The commands are {commands}.")
-    for before, word in pairwise(arguments if name != "ask" else ()):
-        value = word.partition("=")[2] if word.startswith("--") and "=" in word else word
-        if not value.strip():
-            option = word.partition("=")[0] or before
-            raise CallError(f"{option} must not be empty. See {command(name, '--help')}.")
+        raise CallError(f"There is no command '{arguments[0]}'. The commands are {commands}.")
 
 
 def _about_call(error: CycloptsError) -> str:

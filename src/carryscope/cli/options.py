@@ -1,4 +1,4 @@
-"""Options that several commands have, with the words of their help."""
+"""What a person typed becomes a value here; and the options that several commands have."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter, Token
+from cyclopts import Parameter, Token, convert
+
+from carryscope.core.errors import CallError
 
 
-def whole_number(_: Any, tokens: Sequence[Token]) -> int:
-    """A whole number. Nothing is rounded to one."""
-    text = tokens[0].value
-    if not re.fullmatch(r"[+-]?[0-9]{1,20}", text):
-        raise ValueError(f"it must be a whole number. Got '{text}'.")
-    return int(text)
-
-
-WHOLE = Parameter(converter=whole_number)
-"""For options that are whole numbers."""
+def converted(kind: Any, tokens: Sequence[Token]) -> Any:
+    """The value of an option. It must have one, nothing is rounded, and no number is NaN."""
+    for token in tokens:
+        text = token.value
+        if not text.strip():
+            raise CallError(f"{'it' if token.keyword else 'A name or a sum'} must not be empty.")
+        if kind in (int, int | None) and not re.fullmatch(r"[+-]?[0-9]{1,20}", text):
+            raise CallError(f"it must be a whole number. Got '{text}'.")
+        if kind in (float, float | None) and text.strip("+-").lower() == "nan":
+            raise CallError("it must be a number. Got 'nan'.")
+    return convert(kind, tokens)
 
 
 RunName = Annotated[str, Parameter(help="A run directory or the name of a shipped model.")]
@@ -29,7 +32,6 @@ AnyRun = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    WHOLE,
     Parameter(help="Processor threads. Default: all cores. Fewer are faster on a busy machine."),
 ]
 Cluster = Annotated[
@@ -43,9 +45,7 @@ OutFile = Annotated[
     Path | None,
     Parameter(help="The file to write. Default: in the run directory, or here for a shipped one."),
 ]
-Count = Annotated[int, WHOLE]
-OptionalCount = Annotated[int | None, WHOLE]
-QuestionSeed = Annotated[int, WHOLE, Parameter(help="Seed of the questions.")]
+QuestionSeed = Annotated[int, Parameter(help="Seed of the questions.")]
 Again = Annotated[bool, Parameter(help="Make the finding again, even if it is there.")]
 Verbose = Annotated[bool, Parameter(help="Show all tables.")]
 Open = Annotated[bool, Parameter(help="Open the page in a browser.")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from carryscope.cli.bars import bars
 from carryscope.cli.console import print_json, print_plain, screen
-from carryscope.cli.options import Json, OptionalCount
+from carryscope.cli.options import Json
 from carryscope.cli.train import ModelOptions, SeedsTrainingOptions, given
 from carryscope.core.errors import CallError, WorkError
 from carryscope.training.presets import DEFAULT_PRESET, run_config
@@ -21,8 +21,8 @@ def sweep(
     out: Path,
     seeds: str,
     preset: str = DEFAULT_PRESET,
-    workers: OptionalCount = None,
-    threads: OptionalCount = None,
+    workers: int | None = None,
+    threads: int | None = None,
     cluster: str | None = None,
     json: Json = False,
     model: ModelOptions = None,

@@ -12,7 +12,7 @@ from docstring_parser import parse_from_object
 
 from carryscope.cli.bars import bars
 from carryscope.cli.console import print_finding, print_json, screen
-from carryscope.cli.options import WHOLE, Json, OptionalCount
+from carryscope.cli.options import Json
 from carryscope.model.config import ModelConfig
 from carryscope.training.config import CHECKPOINT_SECONDS, TrainingConfig
 from carryscope.training.presets import DEFAULT_PRESET, PRESETS
@@ -38,8 +38,7 @@ def _options(config: type[msgspec.Struct], group: str, hidden: tuple[str, ...] =
             show_default=False,
             consume_multiple=True,
         )
-        whole = [WHOLE] if field.type is int else []
-        optional = Annotated[field.type | None, *whole, parameter]  # type: ignore[name-defined]
+        optional = Annotated[field.type | None, parameter]  # type: ignore[name-defined]
         fields.append((field.name, optional, None))
     made = dataclasses.make_dataclass(f"{config.__name__}Options", fields, frozen=True)
     made.__module__ = __name__
@@ -60,7 +59,7 @@ def train(
     preset: str | None = None,
     start_from: Path | None = None,
     until_loss: float | None = None,
-    threads: OptionalCount = None,
+    threads: int | None = None,
     checkpoint_every: float = CHECKPOINT_SECONDS,
     json: Json = False,
     model: ModelOptions = None,

@@ -21,7 +21,7 @@ LOCK_FILE = ".lock"
 
 RUN_FILES = ("config.json", "model.safetensors", "metrics.jsonl", "readme.md", LOCK_FILE)
 RUN_FOLDERS = ("findings", "checkpoint", "rounds")
-"""What makes a run. The first two files are in every finished one."""
+"""What a run is made of. Every run has the first of these files, and one of the others."""
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -71,10 +71,11 @@ def _check_is_no_part_of_a_run(path: Path) -> None:
     """Weights, settings and findings are not overwritten by pages about them."""
     place = path.parent.resolve() / path.name
     for run in place.parents:
-        if all((run / name).exists() for name in RUN_FILES[:2]):
-            first, *below = place.relative_to(run).parts
-            if first.lower() in (RUN_FOLDERS if below else RUN_FILES):
-                raise CallError(f"{path} is part of the run at {run}. Write to another place.")
+        first, *below = place.relative_to(run).parts
+        if first.lower() in (RUN_FOLDERS if below else RUN_FILES):
+            config, *others = (run / name for name in (*RUN_FILES, *RUN_FOLDERS))
+            if config.exists() and any(one.exists() for one in others):
+                raise CallError(f"{path} is part of the run at {run}. Choose another --out.")
 
 
 def _mode_to_keep(path: Path) -> int:
@@ -138,6 +139,7 @@ def only_writer(directory: Path, *, wait: float = 0) -> Iterator[None]:
         raise CallError(f"{directory} is a file. A run needs a directory: choose another --out.")
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        _mode_to_keep(directory / LOCK_FILE)
         lock = filelock.FileLock(directory / LOCK_FILE, is_singleton=False)
         lock.acquire(timeout=wait)
     except filelock.Timeout as error:

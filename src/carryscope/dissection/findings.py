@@ -50,10 +50,14 @@ class Dissection(Finding, frozen=True, kw_only=True):
     story: TrainingStory | None = None
     """How the training went. Null for a model that was not trained here."""
 
+    @property
+    def made(self) -> list[str]:
+        """The parts that were made."""
+        return [name for name in EXPERIMENTS if getattr(self, name) is not None]
+
     def statements(self) -> dict[str, str]:
         """A few sentences for each part that was found."""
-        parts = {name: getattr(self, name) for name in EXPERIMENTS}
-        return {name: part.statement for name, part in parts.items() if part is not None}
+        return {name: getattr(self, name).statement for name in self.made}
 
 
 def chosen_parts(only: str | Sequence[str] | None) -> tuple[str, ...]:
