@@ -8,13 +8,17 @@ import zlib
 import msgspec
 import numpy as np
 import pytest
+import torch
 from untrained import untrained
 
+from carryscope.certificate import checking
+from carryscope.certificate import proof as proof_module
 from carryscope.certificate.certify import ProofSearch, certify
-from carryscope.certificate.checking import check_certificate
+from carryscope.certificate.checking import check_certificate, claims_of, verify_sample
 from carryscope.certificate.finding import RUNNING, Certificate
 from carryscope.certificate.proof import OPEN, RIGHT, WRONG
 from carryscope.core.errors import CallError, WorkError
+from carryscope.core.workers import this_process
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer
 
@@ -155,3 +159,50 @@ def test_splitting_a_question_into_nothing_is_refused(certified: Certified) -> N
         at = proof.split(at, np.zeros(1, dtype=np.int64))[:1]
     with pytest.raises(CallError, match="cannot be split"):
         proof.split(at, np.zeros(1, dtype=np.int64))
+
+
+def test_a_proof_that_float32_contradicts_fails_the_check() -> None:
+    """Small logits and a large common bias: exact margins survive, float32 rounds them away."""
+    model = untrained(ModelConfig(digits=1, heads=1, d_model=16))
+    with torch.no_grad():
+        model.unembed.W_U *= 0.05
+        model.unembed.b_U.copy_(0.05 * model.unembed.b_U + 9e5)
+    search = ProofSearch(model)
+    for _ in search.steps(this_process(shared=search.subject)):
+        pass
+    found = search.certificate(until=1.0, ended="decided", seconds=0.0)
+    assert int(found.proved_wrong) + int(found.proved_right) > 0
+    with pytest.raises(WorkError, match="contradicts the model"):
+        check_certificate(model, found)
+
+
+def test_a_worker_that_skips_claims_is_found(
+    certified: Certified, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "verify", lambda subject, claims: claims.claims - 1)
+    with pytest.raises(WorkError, match="did not verify all"):
+        check_certificate(*certified)
+
+
+def test_a_sample_of_what_a_cluster_claims_is_bounded_again(certified: Certified) -> None:
+    model, found = certified
+    search = ProofSearch(model, found)
+    row = rows_with(found, "undecided")[0]
+    proof = search.proofs[row]
+    honest = [piece for r in range(len(search.proofs)) for piece in claims_of(search, r)]
+    verify_sample(search.subject, honest)
+    at = proof.open_boxes()
+    proof.verdict[at], proof.beaten[at] = RIGHT, (1 << 12) - 1
+    with pytest.raises(WorkError, match="does not hold"):
+        verify_sample(search.subject, list(claims_of(search, row)))
+
+
+def test_a_log_that_unpacks_to_gigabytes_is_refused(
+    certified: Certified, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, found = certified
+    monkeypatch.setattr(proof_module, "LARGEST_LOG", 1 << 20)
+    bomb = base64.b64encode(zlib.compress(bytes(1 << 24))).decode()
+    log = [msgspec.structs.replace(found.log[0], verdicts=bomb), *found.log[1:]]
+    with pytest.raises(CallError, match="larger than any proof"):
+        check_certificate(model, msgspec.structs.replace(found, log=log))

@@ -5,6 +5,7 @@ import pytest
 
 from carryscope.certificate.trees import LEVELS, RAW, ColumnTree, grow_tree
 from carryscope.core.errors import CallError
+from carryscope.task.operation import PAIRS
 
 
 def some_tree(levels: str = "other") -> ColumnTree:
@@ -69,3 +70,13 @@ def test_a_tree_without_sets_is_refused() -> None:
     none = np.empty(0, dtype=np.int64)
     with pytest.raises(CallError, match="a beginning and an end"):
         ColumnTree(some_tree().order, none, none)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, 1e308])
+def test_a_tree_grows_whatever_its_likeness_is(odd: float) -> None:
+    """Sharp attention overflows; a tree must still hold every pair once."""
+    likeness = np.zeros((PAIRS, PAIRS))
+    likeness[::7] = odd
+    with np.errstate(all="ignore"):
+        tree = grow_tree(likeness, [])
+    assert sorted(tree.order.tolist()) == list(range(PAIRS))

@@ -31,6 +31,7 @@ from carryscope.certificate.spot_checks import spot_check
 from carryscope.certificate.subject import ProofSubject
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Advance, Progress, Stopped, silent
+from carryscope.core.words import percent
 from carryscope.core.workers import Workers
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
@@ -97,8 +98,8 @@ class ProofSearch:
         """How far the search is, in words."""
         right = 1 - self.wrong - self.undecided
         return (
-            f"right {right:.3%}, wrong {self.wrong:.3%}, undecided {self.undecided:.3%} "
-            f"(of a digit {1 - self.rows:.1%}), {self.boxes:,} boxes"
+            f"right {percent(right)}, wrong {percent(self.wrong)}, undecided "
+            f"{percent(self.undecided)} (of a digit {percent(1 - self.rows)}), {self.boxes:,} boxes"
         )
 
     def steps(self, workers: Workers) -> Iterator[None]:

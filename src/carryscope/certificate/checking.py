@@ -10,6 +10,8 @@ hold is an error. The search chose what to split and what to claim. None of that
 - A leaf is right only if all rivals are beaten in it or above it.
 - All that the certificate says is worked out again from its log: numbers of questions, families
   with their examples, the statement.
+- The model itself answers questions from decided boxes.
+- What workers of a cluster report is counted here, and a sample of it is bounded again here.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from carryscope.certificate.finding import Certificate
 from carryscope.certificate.margins import CHUNK, Bounds
 from carryscope.certificate.proof import OPEN, RIGHT, STUCK, WRONG, RowProof
 from carryscope.certificate.row_tables import RowTables
+from carryscope.certificate.spot_checks import spot_check
 from carryscope.certificate.subject import ProofSubject
 from carryscope.core.errors import WorkError
 from carryscope.core.progress import Progress, silent
@@ -38,6 +41,9 @@ from carryscope.task.operation import PAIRS, Array
 
 AT_ONCE = 2048
 """Boxes whose claims are one piece of work."""
+
+SAMPLED_PIECES, SAMPLED_BOXES = 8, 64
+"""What a cluster verified is verified here again for so many boxes of so many pieces of work."""
 
 NOT_IN_THE_LOG = {"package_version", "seconds", "spot_checks", "log"}
 """Fields of a certificate that say how it was made. All others follow from its log."""
@@ -62,6 +68,12 @@ class ClaimedBoxes:
     wrong: Bool[Array, " box"]
     """Whether the box is claimed to get wrong answers only."""
 
+    @property
+    def claims(self) -> int:
+        """How many claims there are."""
+        bits = np.unpackbits(self.beaten.astype("<i8").view(np.uint8))
+        return int(bits.sum() + self.wrong.sum())
+
     def __getitem__(self, at: Int[Array, " some_box"]) -> ClaimedBoxes:
         return ClaimedBoxes(self.row, self.query, self.boxes[at], self.beaten[at], self.wrong[at])
 
@@ -76,7 +88,6 @@ def check_certificate(
 ) -> Checked:
     """Verify a certificate, bound by bound. What does not hold is a `WorkError`."""
     search = ProofSearch(model, certificate)
-    claims = 0
     with progress("check", 1.0) as advance:
         advance(0, "counting questions")
         check_what_is_said(search, certificate)
@@ -86,9 +97,24 @@ def check_certificate(
             for found in crew.in_order(verify, pieces):
                 if found is not None:
                     piece, verified = found
-                    done, claims = done + len(piece.boxes), claims + verified
+                    if verified != piece.claims:
+                        raise WorkError("A worker did not verify all that it was given.")
+                    done += len(piece.boxes)
                     advance(len(piece.boxes) / total, f"{done:,} of {total:,} boxes")
-    return Checked(claims, sum(len(proof) for proof in search.proofs))
+        if cluster is not None:
+            verify_sample(search.subject, pieces)
+        advance(0, "asking the model")
+        spot_check(model, search.proofs)
+    boxes = sum(len(proof) for proof in search.proofs)
+    return Checked(sum(piece.claims for piece in pieces), boxes)
+
+
+def verify_sample(subject: ProofSubject, pieces: list[ClaimedBoxes]) -> None:
+    """Verify some claims in this process. A sample that nobody can foresee keeps workers honest."""
+    generator = np.random.default_rng()
+    for number in generator.permutation(len(pieces))[:SAMPLED_PIECES]:
+        piece = pieces[number]
+        verify(subject, piece[generator.permutation(len(piece.boxes))[:SAMPLED_BOXES]])
 
 
 def check_what_is_said(search: ProofSearch, certificate: Certificate) -> None:
@@ -113,6 +139,7 @@ def claims_of(search: ProofSearch, row: int) -> Iterator[ClaimedBoxes]:
     at = np.flatnonzero((claimed != 0) | wrong)
     if (target[at] == UNKNOWN).any() or (query[at] == UNKNOWN).any():
         raise WorkError(f"{space.row.name}: something is claimed where the digit is not certain.")
+    claimed[at] &= ~(1 << target[at])
     for token in np.unique(query[at]):
         mine = at[query[at] == token]
         for some in np.array_split(mine, -(-len(mine) // AT_ONCE)):
@@ -170,7 +197,6 @@ def _bounded(
     bounds = Bounds.of(tables, claims.boxes)
     target = bounds.target
     beaten = rivals(claims.beaten, tables.features.config.vocabulary)
-    beaten[torch.arange(len(target)), target] = False
     box, loser = beaten.nonzero().T
     wrong = torch.from_numpy(np.flatnonzero(claims.wrong))
     winner = torch.cat([target[box], bounds.neurons.logits.argmax(1)[wrong]])

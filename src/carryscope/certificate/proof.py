@@ -27,6 +27,10 @@ from carryscope.core.errors import CallError
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
 
+LARGEST_LOG = 1 << 29
+"""Bytes that a log may unpack to: the largest one so far, of 16 million boxes, has 32 million. A
+few kilobytes can unpack to gigabytes, so what comes from outside is limited."""
+
 RIGHT, WRONG, OPEN, STUCK = -1, -2, -3, -4
 """What can be said of a box that is not split: proved right or wrong, not looked at yet, or a
 single question that stays undecided. A column number means that the box is split there."""
@@ -226,7 +230,11 @@ def _packed(content: bytes) -> str:
 
 
 def _unpacked(text: str) -> bytes:
+    unpacking = zlib.decompressobj()
     try:
-        return zlib.decompress(base64.b64decode(text, validate=True))
+        content = unpacking.decompress(base64.b64decode(text, validate=True), LARGEST_LOG)
     except (binascii.Error, zlib.error) as error:
         raise CallError("The log of the proof is damaged. Certify again.") from error
+    if not unpacking.eof:
+        raise CallError("The log of the proof is cut off, or larger than any proof. Certify again.")
+    return content

@@ -33,7 +33,7 @@ LEAST_WEIGHT = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
-class Attention:
+class AttentionWeights:
     """The attention weights of every (position, token), for one row and query."""
 
     weight: Float[Tensor, "position token head"]
@@ -42,7 +42,7 @@ class Attention:
     """In which values, and parts of a whole, are worked with."""
 
     @classmethod
-    def of(cls, features: Features, row: Row, query: int) -> Attention:
+    def of(cls, features: Features, row: Row, query: int) -> AttentionWeights:
         """The weights of a row and query."""
         asking, keys = features.query[row.position, query], features.key[: row.position + 1]
         scores = torch.einsum("he,pthe->pth", asking, keys)
@@ -160,7 +160,7 @@ class RowTables:
         """The tables of a row and a query."""
         row, written = space.row, features.written
         with torch.inference_mode():
-            attention = Attention.of(features, row, query)
+            attention = AttentionWeights.of(features, row, query)
             where, tokens, weights = attention.of_fixed(row, query)
             if not (weights.sum(0) > LEAST_WEIGHT).all():
                 raise WorkError("The attention scores of this model lie too far apart to certify.")
@@ -200,7 +200,7 @@ class RowTables:
 
 
 def _pairs(
-    features: Features, attention: Attention, row: Row, column: int
+    features: Features, attention: AttentionWeights, row: Row, column: int
 ) -> tuple[Float[Tensor, "pair head"], Float[Tensor, "pair head"], Float[Tensor, "pair head some"]]:
     """For every digit pair of a column: its weight, its first digit's part in it, and v."""
     weight, part = attention.of_pairs(row, column)
@@ -209,7 +209,7 @@ def _pairs(
 
 
 def _column(
-    features: Features, attention: Attention, row: Row, column: int, tree: ColumnTree
+    features: Features, attention: AttentionWeights, row: Row, column: int, tree: ColumnTree
 ) -> Slot:
     weight, part, values = _pairs(features, attention, row, column)
     stretches = [slice(a, b) for a, b in zip(tree.start, tree.stop, strict=True)]
@@ -217,7 +217,7 @@ def _column(
     return Slot.of(features, weight, part, sets, [ordered[s] for s in stretches])
 
 
-def _answer(features: Features, attention: Attention, digit: int, position: int) -> Slot:
+def _answer(features: Features, attention: AttentionWeights, digit: int, position: int) -> Slot:
     last = digit == features.config.digits
     sets, values = (_CARRY_SETS, 2) if last else (_DIGIT_SETS, BASE)
     written = features.written[position, :values]
@@ -253,7 +253,7 @@ def grow_space(features: Features, row: Row) -> RowSpace:
     importance = features.to_tokens.norm(dim=0) if features.d_mlp else torch.ones(1)
     with torch.inference_mode():
         for query in _queries(row):
-            attention = Attention.of(features, row, query)
+            attention = AttentionWeights.of(features, row, query)
             for c, moved in enumerate(_moves(features, attention, row, query)):
                 felt = moved[:, seen] * importance
                 likeness[c] += (felt @ felt.T).double().numpy()
@@ -270,7 +270,7 @@ def _queries(row: Row) -> Sequence[int]:
 
 
 def _moves(
-    features: Features, attention: Attention, row: Row, query: int
+    features: Features, attention: AttentionWeights, row: Row, query: int
 ) -> list[Float[Tensor, "pair feature"]]:
     """How far each pair of each column moves the features, everything else being average."""
     where, tokens, fixed = attention.of_fixed(row, query)

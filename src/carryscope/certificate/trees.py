@@ -136,10 +136,23 @@ def _two_alike(pairs: Array, gram: Array) -> list[Array]:
     A part counts by its width times its size, so a few outliers are cut off rather than
     the middle being cut through.
     """
-    centred = gram - gram.mean(0) - gram.mean(1, keepdims=True) + gram.mean()
-    along = np.linalg.eigh(centred)[1][:, -1]
+    along = _widest(gram)
     rank = np.argsort(along, kind="stable")
     line, count = along[rank], np.arange(1, len(pairs))
     cost = count * (line[:-1] - line[0]) + (len(pairs) - count) * (line[-1] - line[1:])
     cut = int(cost.argmin()) + 1
     return [np.sort(pairs[rank[:cut]]), np.sort(pairs[rank[cut:]])]
+
+
+def _widest(gram: Float[Array, "pair pair"]) -> Float[Array, " pair"]:
+    """Where each pair lies along the direction of largest spread.
+
+    Any direction is sound. So a Gram matrix that has no eigenvectors, because attention is so
+    sharp that its numbers overflow, gets the direction of its furthest pair.
+    """
+    known = np.nan_to_num(gram, posinf=0.0, neginf=0.0)
+    centred = known - known.mean(0) - known.mean(1, keepdims=True) + known.mean()
+    try:
+        return np.asarray(np.linalg.eigh(centred)[1][:, -1])
+    except np.linalg.LinAlgError:
+        return np.asarray(centred[:, centred.diagonal().argmax()])
