@@ -87,7 +87,7 @@ def test_progress_is_the_share_of_the_rows_that_is_decided() -> None:
     assert progress.begun == [("certify", 1.0, "")]
     assert sum(progress.amounts) == pytest.approx(1.0)
     assert min(progress.amounts) >= -1e-9
-    assert progress.notes[-1].startswith("right 0.000%, wrong 97.000%, undecided 3.000% (")
+    assert progress.notes[-1].startswith("right 0%, wrong 97.0%, undecided 3.0% (of a digit 0%)")
 
 
 def test_what_is_known_may_be_enough(found: Certificate) -> None:

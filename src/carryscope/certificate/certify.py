@@ -99,7 +99,7 @@ class ProofSearch:
         right = 1 - self.wrong - self.undecided
         return (
             f"right {percent(right)}, wrong {percent(self.wrong)}, undecided "
-            f"{percent(self.undecided)} (of a digit {percent(1 - self.rows)}), {self.boxes:,} boxes"
+            f"{percent(self.undecided)} (of a digit {percent(max(1 - self.rows, 0.0))}), {self.boxes:,} boxes"
         )
 
     def steps(self, workers: Workers) -> Iterator[None]:
