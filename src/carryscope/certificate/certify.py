@@ -96,10 +96,10 @@ class ProofSearch:
     @property
     def note(self) -> str:
         """How far the search is, in words."""
-        right = 1 - self.wrong - self.undecided
+        right, of_a_digit = 1 - self.wrong - self.undecided, max(1 - self.rows, 0.0)
         return (
             f"right {percent(right)}, wrong {percent(self.wrong)}, undecided "
-            f"{percent(self.undecided)} (of a digit {percent(max(1 - self.rows, 0.0))}), {self.boxes:,} boxes"
+            f"{percent(self.undecided)} (of a digit {percent(of_a_digit)}), {self.boxes:,} boxes"
         )
 
     def steps(self, workers: Workers) -> Iterator[None]:
