@@ -40,6 +40,7 @@ from carryscope.dissection.samples import Samples
 from carryscope.dissection.story import TrainingStory, training_story
 from carryscope.model.files import CONFIG_FILE
 from carryscope.model.plain import PlainModel
+from carryscope.shipped import exact_model
 from carryscope.stages import (
     CERTIFICATE,
     DISSECTION,
@@ -292,16 +293,21 @@ class Run(RunDirectory):
 
         path = self.directory / REPORT_FILE if path is None else Path(path)
         check_place(path)
-        report_page(self.shelf(), self.model(), progress=progress).save(path)
+        place = exact_model(self.config.model.digits, other_than=self.directory)
+        exact = Run(place) if place is not None else None
+        live = [(run.shelf(), run.model()) for run in (self, exact) if run is not None]
+        report_page(self.shelf(), live, progress=progress).save(path)
         return path
 
-    def explorer(self) -> Page:
-        """The live model as a page: it shows itself in a notebook, and can be saved."""
-        from carryscope.report.explorer.subject import subject
+    def explorer(self, question: str = "", *, beside: Sequence[Run] = ()) -> Page:
+        """The live model as a page, opened on a question; in a notebook it shows itself.
+
+        Runs that stand `beside` it answer the same question.
+        """
         from carryscope.report.page import explorer_page
 
-        found, risk = self.read(DISSECTION).found, self.read(RISK).found
-        return explorer_page([subject(self.model(), self.name, found, risk)])
+        runs = (self, *beside)
+        return explorer_page([(run.shelf(), run.model()) for run in runs], question)
 
     def __repr__(self) -> str:
         return f"Run({str(self.directory)!r})"

@@ -32,7 +32,9 @@ def written(tmp_path_factory) -> Written:
         found.begun.append((name, total, unit))
         yield lambda amount=1, note="": found.drawn.append(amount)
 
-    report_page(shipped_shelf(), carryscope.load().model(), progress=progress).save(found.path)
+    exact = carryscope.load("exact-5")
+    live = [(shipped_shelf(), carryscope.load().model()), (exact.shelf(), exact.model())]
+    report_page(shipped_shelf(), live, progress=progress).save(found.path)
     return found
 
 
@@ -47,7 +49,8 @@ AS_OPENED = """() => {
 def _kept_open(chromium: Browser, written: Written) -> Iterator[tuple[Page, Visitor]]:
     visitor = Visitor(chromium)
     page = visitor(written.path)
-    page.wait_for_selector(".carryscope-explorer[aria-busy=false]")
+    page.wait_for_selector(".carryscope-explorer.second[aria-busy=false]")
+    page.wait_for_selector(".carryscope-explorer:not(.second)[aria-busy=false]")
     yield page, visitor
     visitor.close()
 

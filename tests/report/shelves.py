@@ -46,6 +46,12 @@ def untrained_shelf(**fields) -> Shelf:
     )
 
 
+def bare_shelf(model: Transformer, name: str = "a model", dissection=None) -> Shelf:
+    """A model that has no run."""
+    config = RunConfig(format_version=FORMAT_VERSION, model=model.config)
+    return Shelf(name=name, where="RUN", config=config, weights_sha256="", dissection=dissection)
+
+
 def replaced(record, **fields):
     return msgspec.structs.replace(record, **fields)
 

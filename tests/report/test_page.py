@@ -177,7 +177,7 @@ def test_every_hover_text_and_every_table_is_escaped_data(page):
 
 def test_figures_describe_themselves_to_those_who_do_not_see_them(page):
     drawings = [a for a in Seen(page).all("svg") if a.get("aria-hidden") != "true"]
-    assert len(drawings) == 6
+    assert len(drawings) == 7
     assert all(a["role"] == "img" and len(a["aria-label"]) > 80 for a in drawings)
 
 

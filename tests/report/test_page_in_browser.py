@@ -53,7 +53,7 @@ def test_the_story_takes_four_screens_and_the_evidence_is_a_line_each(report):
 
 def test_every_sum_opens_in_the_explorer(report):
     report.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-    shown = report.locator("#try [data-part=short-answer]")
+    shown = report.locator("#try .carryscope-explorer:not(.second) [data-part=short-answer]")
     for link in report.locator("a.sum").all():
         link.evaluate("(link) => link.click()")
         shown.get_by_text(f"{link.inner_text()} =").wait_for()
@@ -133,8 +133,10 @@ def test_on_paper_all_is_unfolded_and_what_cannot_be_pressed_is_gone(report):
 
 
 def test_the_explorer_answers_inside_the_report(report):
-    report.locator("#try input").fill("12345+54321")
-    answer = report.locator("#try [data-part=short-answer]", has_text="066666")
+    report.locator("#try .carryscope-explorer:not(.second) input").fill("12345+54321")
+    answer = report.locator(
+        "#try .carryscope-explorer:not(.second) [data-part=short-answer]", has_text="066666"
+    )
     answer.wait_for()
     assert answer.count() == 1
 
@@ -148,3 +150,31 @@ def test_a_name_like_a_script_is_shown_and_not_run(visit, tmp_path):
     page = visit(carryscope.load(directory).report(tmp_path / "report.html"))
     assert hostile in page.locator("h1").inner_text()
     assert page.locator("img").count() == 0
+
+
+def second(report) -> str:
+    return "".join(report.locator(".second .answer b").all_text_contents())
+
+
+def test_the_exact_model_answers_the_same_sum_and_follows_every_click(report):
+    first = report.locator(".carryscope-explorer:not(.second)")
+    first.locator("[data-part=input]").fill("997+3")
+    assert "".join(first.locator(".answer b").all_text_contents()) != "001000"
+    assert second(report) == "001000"
+    first.locator(".answer").nth(3).click()
+    assert report.locator(".second .answer").nth(3).get_attribute("aria-pressed") == "true"
+    first.locator('.looks [data-name="L0.H0"]').first.click()
+    assert second(report) != "001000", "H0 is gone there too"
+    first.locator("[data-part=undo]").click()
+    assert second(report) == "001000"
+
+
+def test_the_failing_sum_stands_next_to_the_model_that_is_proved(report):
+    why = report.locator("#why")
+    assert why.locator("figure").count() == 2
+    assert "proved to answer all 10,000,000,000 questions right" in why.inner_text()
+    one, two = (box.bounding_box() for box in why.locator("figure").all())
+    assert one["y"] == two["y"], "side by side"
+    report.set_viewport_size({"width": 390, "height": 900})
+    one, two = (box.bounding_box() for box in why.locator("figure").all())
+    assert two["y"] > one["y"], "one below the other on a phone"

@@ -54,21 +54,40 @@ def fields(record):
 def test_the_example_is_the_papers_if_the_model_fails_on_it_else_one_that_fails(run):
     risk = run.risk()
     assert sums_to_try(5, risk)[:2] == ["445+555", "997+3"]
-    assert sums_to_try(2, None) == []
+    assert sums_to_try(2, None) == ["1+9"]
     right, wrong = run.ask("1+1"), run.ask("997+3")
     assert telling([right, wrong]) is wrong
     assert telling([right]) is None
-    assert why_section(None) is None
+    assert why_section([]) is None
 
 
 def test_the_section_says_in_a_sentence_what_the_picture_shows(run):
-    section = why_section(run.ask("445+555"))
+    section = why_section([(run.shelf(), run.model())])
     lead, picture = section.parts
     assert isinstance(lead, Text)
     assert isinstance(picture, Picture)
     assert lead.text.startswith("A3 is 0 and should be 1: the carry is made in column 0")
     assert "No head reads column 0" in lead.text
     assert section.title == "Why it breaks: 445+555"
+
+
+def test_next_to_it_stands_the_model_that_reads_every_column(run):
+    exact = carryscope.load("exact-5")
+    section = why_section([(one.shelf(), one.model()) for one in (run, exact)])
+    *_, told, picture = section.parts
+    assert told.text == (
+        "`exact-5`: To write A3 of 445+555, the heads read columns 3, 2, 1 and 0: it is right. "
+        "The model is proved to answer all 10,000,000,000 questions right."
+    )
+    assert picture.figure.title == "445+555 = 001000"
+
+
+def test_a_model_that_is_proved_says_that_no_failing_sum_exists():
+    exact = carryscope.load("exact-5")
+    section = why_section([(exact.shelf(), exact.model())])
+    assert section.title == "Why it does not break: a sum that fails does not exist"
+    assert "proved to answer all 10,000,000,000 questions right" in section.parts[0].text
+    assert "no head" not in texts(section.parts[1].figure.svg())
 
 
 def test_any_format_and_any_number_of_digits_can_be_drawn(random_model):

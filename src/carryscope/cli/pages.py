@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from carryscope.cli.bars import bars
 from carryscope.cli.console import log, opened, print_json, print_plain
-from carryscope.cli.options import AnyRun, Json, Open, OutFile
+from carryscope.cli.options import AnyRun, Json, Open, OutFile, RunName
+from carryscope.core.errors import CallError
 from carryscope.core.storage import check_place
 
 if TYPE_CHECKING:
@@ -38,26 +39,66 @@ def report(
         webbrowser.open(path.resolve().as_uri())
 
 
-def explorer(run: AnyRun = None, /, *, out: OutFile = None, json: Json = False) -> None:
+def explorer(*runs: RunName, out: OutFile = None, json: Json = False) -> None:
     """Write a page in which a model can be asked and taken apart, in any browser.
 
     One file with the model in it: it needs no server and no network. Type a sum, see where
     every head looks, click a part away and see which digits break. If the run was dissected,
-    the page says what each part does.
+    the page says what each part does. Two runs (`explorer fast-5 exact-5`) answer the same sum.
+    Default: fast-5.
     """
     from carryscope.stages import DISSECTION
 
-    chosen = opened(run)
+    chosen, *beside = [opened(run) for run in runs or (None,)]
     path = place(chosen, "explorer.html", out)
     why = chosen.read(DISSECTION).why
     if why:
         print_plain(f"Written without findings: {why}", to=log)
-    size = chosen.explorer().save(path)
+    size = chosen.explorer(beside=beside).save(path)
     if json:
         print_json({"path": str(path), "bytes": size})
         return
     print_plain(f"The explorer of {chosen.name}, {size / 1e6:.1f} MB. Open it in a browser.")
     print_plain(path)
+
+
+def compare(*runs: RunName, out: Path = Path("compare.html"), json: Json = False) -> None:
+    """Write a page that lays runs over each other: losses, failures, circuits, proofs.
+
+    Parameters
+    ----------
+    out
+        The file to write.
+    """
+    from carryscope.sweeps.page import compare_page
+
+    if len(runs) < 2:
+        raise CallError(f"compare needs at least two runs. Got {len(runs)}.")
+    check_place(out)
+    compare_page([opened(run).shelf() for run in runs], out.parent).save(out)
+    print_json({"page": str(out)}) if json else print_plain(out)
+
+
+def runs(directory: Path, /, *, json: Json = False) -> None:
+    """Write an index of a directory of runs, from which each report opens.
+
+    The page is DIRECTORY/index.html.
+    """
+    from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE
+    from carryscope.sweeps.page import index_page
+
+    found = sorted(
+        path.parent
+        for depth in ("*", "*/*", "*/*/*")
+        for path in directory.glob(f"{depth}/{CONFIG_FILE}")
+        if (path.parent / WEIGHTS_FILE).exists()
+    )
+    if not found:
+        raise CallError(f"There is no finished run in {directory}.")
+    out = directory / "index.html"
+    check_place(out)
+    index_page([opened(str(run)).shelf() for run in found], directory).save(out)
+    print_json({"page": str(out)}) if json else print_plain(out)
 
 
 def figures(

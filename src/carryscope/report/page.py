@@ -25,16 +25,15 @@ from markupsafe import Markup, escape
 
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import write_output
-from carryscope.dissection.asking import answers_without
-from carryscope.model.transformer import Transformer
-from carryscope.report.explorer.subject import Subject, subject
+from carryscope.report.explorer.subject import Live, subject
 from carryscope.report.figures.canvas import head_colours
 from carryscope.report.findings import parts_of
 from carryscope.report.parts import Explorer, Part, Picture, Section, flat
 from carryscope.report.sections.report import report_sections
-from carryscope.report.sections.why import sums_to_try, telling
+from carryscope.report.sections.why import why_section
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Table
+from carryscope.task.questions import parse_question
 
 REPORT_FILE = "report.html"
 
@@ -80,23 +79,23 @@ class Page:
         )
 
 
-def report_page(
-    shelf: Shelf, model: Transformer | None = None, *, progress: Progress = silent
-) -> Page:
-    """The report of a run; without a model there is no explorer in it, and no sum is drawn."""
-    config = shelf.config.model
-    explorer, example = None, None
-    if model is not None:
-        example = telling(answers_without(model, sums_to_try(config.digits, shelf.risk), ()))
-        explorer = Explorer([subject(model, shelf.name, shelf.dissection, shelf.risk)])
-    sections = report_sections(shelf, explorer, example)
-    title = f"How {shelf.name} adds {config.digits}-digit numbers"
+def report_page(shelf: Shelf, live: Sequence[Live] = (), *, progress: Progress = silent) -> Page:
+    """The report of a run. Its model comes first in `live`, and next to it one that is proved.
+
+    Without a model there is no explorer in the page, and no sum is drawn.
+    """
+    why = why_section(live)
+    sections = report_sections(shelf, [subject(*one) for one in live], why)
+    title = f"How {shelf.name} adds {shelf.config.model.digits}-digit numbers"
     return page_of(title, "carryscope report", sections, progress=progress)
 
 
-def explorer_page(subjects: Sequence[Subject]) -> Page:
-    """The page in which models can be asked and taken apart."""
-    names = " and ".join(one.name for one in subjects)
+def explorer_page(live: Sequence[Live], question: str = "") -> Page:
+    """The page in which models can be asked and taken apart, opened on a question."""
+    for shelf, _ in live if question else ():
+        parse_question(question, shelf.config.model.digits)
+    names = " and ".join(shelf.name for shelf, _ in live)
+    subjects = [subject(*one, question) for one in live]
     section = Section("try", "", "Explorer", [Explorer(subjects)])
     return page_of(f"{names}: ask, and take apart", "carryscope explorer", [section])
 

@@ -18,3 +18,9 @@ def run_directory(run: Path | str | None) -> Path:
     shipped = SHIPPED / str(run or DEFAULT_MODEL)
     known = shipped.parent == SHIPPED and shipped.is_dir()
     return shipped if run is None or (known and not Path(run).exists()) else Path(run)
+
+
+def exact_model(digits: int, *, other_than: Path) -> Path | None:
+    """The shipped model that is proved right on numbers of so many digits, if there is another."""
+    exact = SHIPPED / f"exact-{digits}"
+    return exact if exact.is_dir() and exact != other_than.resolve() else None

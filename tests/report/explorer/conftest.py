@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from browser import Visitor
 from playwright.sync_api import Browser, Locator, Page
+from report.shelves import bare_shelf
 
 import carryscope
 from carryscope.model.transformer import Transformer
-from carryscope.report.explorer.subject import subject
 from carryscope.report.page import explorer_page
 
 
@@ -20,7 +20,7 @@ def shipped_page(tmp_path_factory) -> Path:
     """The explorer of the model that comes with the package."""
     run = carryscope.load()
     path = tmp_path_factory.mktemp("shipped") / "explorer.html"
-    explorer_page([subject(run.model(), "fast-5", run.dissection(), run.risk())]).save(path)
+    run.explorer().save(path)
     return path
 
 
@@ -111,7 +111,7 @@ def explore_model(explore, tmp_path) -> Callable[..., OpenExplorer]:
 
     def open_model(model: Transformer, name: str = "a model", dissection=None, **options):
         path = tmp_path / "explorer.html"
-        explorer_page([subject(model, name, dissection)]).save(path)
+        explorer_page([(bare_shelf(model, name, dissection), model)]).save(path)
         return explore(path, **options)
 
     return open_model

@@ -8,11 +8,12 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from report.shelves import bare_shelf
 
 import carryscope
 from carryscope.cli.main import run as cli
 from carryscope.report.explorer.sayings import sayings
-from carryscope.report.explorer.subject import examples, subject
+from carryscope.report.explorer.subject import examples
 from carryscope.report.explorer.weights import reference_means
 from carryscope.report.page import EXPLORER_SCRIPTS, EXPLORER_STYLES, explorer_page
 from carryscope.task.columns import Columns
@@ -179,14 +180,18 @@ def test_its_style_reaches_nothing_outside_of_it(shipped):
 
 
 def test_in_a_notebook_it_runs_in_a_frame_of_its_own(visit, tmp_path, random_model):
-    shown = explorer_page([subject(random_model(digits=2), "</iframe><b id=out>")])._repr_html_()
+    model = random_model(digits=2)
+    shown = explorer_page(
+        [(bare_shelf(model, "</iframe><b id=out>"), model)], "12+34"
+    )._repr_html_()
     (tmp_path / "notebook.html").write_text(f"<!doctype html>{shown}")
     page = visit(tmp_path / "notebook.html")
     frame = page.frames[1]
     frame.wait_for_selector(".carryscope-explorer[aria-busy=false]")
-    frame.locator("[data-part=input]").fill("12+34")
-    page.wait_for_timeout(400)  # until it would write its address
     assert frame.locator("[data-part=short-answer]").inner_text().startswith("12+34 = ")
+    frame.locator("[data-part=input]").fill("12+35")
+    page.wait_for_timeout(400)  # until it would write its address
+    assert frame.locator("[data-part=short-answer]").inner_text().startswith("12+35 = ")
     assert page.locator("#out").count() == 0
 
 

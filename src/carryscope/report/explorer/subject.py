@@ -11,15 +11,15 @@ from typing import Any
 
 import msgspec
 
-from carryscope.dissection.findings import Dissection
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
 from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import pack
+from carryscope.report.sections.verdict import is_proved
+from carryscope.report.shelf import Shelf
 from carryscope.report.words import row_names
 from carryscope.task.operation import ADD, BASE, Operation
 from carryscope.task.tokens import POSITIVE
-from carryscope.verification.risk import RiskFinding
 
 NO_CARRY, CARRIES = ("12345", "54321"), ("23816", "15327")
 """Digit for digit, repeated to the left: no column passes a carry on."""
@@ -45,22 +45,24 @@ class Subject:
     weights: str
 
 
-def subject(
-    model: Transformer,
-    name: str,
-    dissection: Dissection | None = None,
-    risk: RiskFinding | None = None,
-) -> Subject:
-    """A model with what was found about it."""
-    packed = pack(model, dissection.seed if dissection else 0)
+Live = tuple[Shelf, Transformer]
+"""A run with its model."""
+
+
+def subject(shelf: Shelf, model: Transformer, question: str = "") -> Subject:
+    """A model with what was found about it; its explorer opens on the question."""
+    found, risk = shelf.dissection, shelf.risk
+    packed = pack(model, found.seed if found else 0)
     data = {
         "layout": _layout(model.config),
+        "start": question,
         "examples": examples(model.config.digits),
-        "sayings": sayings(dissection),
+        "sayings": sayings(found),
         "failures": [one.simplest for one in risk.strata if one.simplest] if risk else None,
+        "proved": is_proved(shelf),
         "places": packed.places,
     }
-    return Subject(name, model.config, _inert_json(data), packed.text)
+    return Subject(shelf.name, model.config, _inert_json(data), packed.text)
 
 
 def examples(digits: int) -> list[dict[str, str]]:

@@ -25,9 +25,10 @@ CARRIES, FIRST, SECOND, READERS, WRITTEN, TRUE = 62.0, 96.0, 132.0, 162.0, 204.0
 WRONG = "#b3400a"
 
 
-def sum_figure(given: Answer) -> Figure:
-    """The sum, at its first wrong digit, or else at the one that is hardest to get right."""
-    return _Sum(given).figure()
+def sum_figure(given: Answer, at: str = "") -> Figure:
+    """The sum at a digit; by default its first wrong one, or the one hardest to get right."""
+    chosen = next((digit for digit in given.digits if digit.name == at), hardest(given))
+    return _Sum(given, chosen).figure()
 
 
 def hardest(given: Answer) -> Digit:
@@ -51,11 +52,11 @@ def columns_read(digit: Digit) -> dict[int, list[str]]:
 
 
 class _Sum:
-    def __init__(self, given: Answer) -> None:
+    def __init__(self, given: Answer, focus: Digit) -> None:
         self.given, self.canvas = given, Canvas()
         self.digits = sum(digit.task is not None for digit in given.digits) - 1
         self.question = parse_question(given.question, self.digits)
-        self.focus = hardest(given)
+        self.focus = focus
         self.at = int(self.focus.name[1:])
         self.read = columns_read(self.focus)
         explained = self.focus.explanation
@@ -71,8 +72,8 @@ class _Sum:
             self.canvas,
             f"{self.given.question} = {self.given.answer}",
             f"A sum written column under column, {verdict}. To write {self.focus.name} the heads "
-            f"read {_named(list(self.read)) or 'no column'}; not read, but needed: "
-            f"{_named(self.blind) or 'none'}.",
+            f"read {named(list(self.read)) or 'no column'}; not read, but needed: "
+            f"{named(self.blind) or 'none'}.",
             f"Columns in colour: what each head reads while {self.focus.name} is written. Hatched: "
             "needed, and read by no head.",
         )
@@ -147,6 +148,7 @@ class _Sum:
         self.canvas.text((x + end) / 2, 6.0, told, size=11.0)
 
 
-def _named(columns: list[int]) -> str:
+def named(columns: list[int]) -> str:
+    """ "column 2", "columns 3, 2 and 1"."""
     told = [str(column) for column in columns]
     return f"{'column' if len(told) == 1 else 'columns'} {listed(told)}" if told else ""

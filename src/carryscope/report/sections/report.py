@@ -6,8 +6,10 @@ Then the evidence, folded section by section; the title of each is its claim.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from carryscope.core.errors import CallError
-from carryscope.dissection.asking import Answer
+from carryscope.report.explorer.subject import Subject
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import table_figure
 from carryscope.report.parts import Explorer, Picture, Section, flat
@@ -18,24 +20,23 @@ from carryscope.report.sections.method import method_section, missing
 from carryscope.report.sections.training import training_section
 from carryscope.report.sections.verdict import verdict_section
 from carryscope.report.sections.verification import faithfulness_section, risk_section
-from carryscope.report.sections.why import why_section
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Table
 
 
 def report_sections(
-    shelf: Shelf, explorer: Explorer | None = None, example: Answer | None = None
+    shelf: Shelf, subjects: Sequence[Subject] = (), why: Section | None = None
 ) -> list[Section]:
-    """All sections that have something to show.
+    """All sections that have something to show; `method` says what is missing.
 
-    `example` is an answer that is wrong. `method` says what is missing.
+    `subjects` are the models to try, and `why` is about a sum that one of them was asked.
     """
     risk, proof = shelf.risk, shelf.certificate
     tried = [
         verdict_section(shelf),
         how_section(shelf),
-        why_section(example),
-        _try(explorer) if explorer is not None else None,
+        why,
+        _try(subjects) if subjects else None,
         risk_section(risk) if risk is not None else None,
         faithfulness_section(shelf.faithfulness) if shelf.faithfulness is not None else None,
         certificate_section(proof, risk, shelf.where) if proof is not None else None,
@@ -46,8 +47,11 @@ def report_sections(
     return [section for section in tried if section is not None]
 
 
-def _try(explorer: Explorer) -> Section:
-    return Section("try", "Try it: the model runs in this page", "Try it", [explorer])
+def _try(subjects: Sequence[Subject]) -> Section:
+    title = "Try it: the model runs in this page"
+    if len(subjects) > 1:
+        title = f"Try it, next to {subjects[1].name}: both models run in this page"
+    return Section("try", title, "Try it", [Explorer(subjects)])
 
 
 def figures(shelf: Shelf) -> dict[str, Picture | Table]:

@@ -29,7 +29,7 @@ def verdict_section(shelf: Shelf) -> Section:
 def headline(shelf: Shelf) -> str:
     """The verdict in a line."""
     found = shelf.certificate
-    if found is not None and found.proved_right == found.questions:
+    if found is not None and is_proved(shelf):
         return f"Proved right in all {int(found.questions):,} questions"
     if shelf.risk is not None:
         return _from_risk(shelf.risk)
@@ -67,6 +67,12 @@ def _judgement(shelf: Shelf) -> list[Part]:
     }
     known: list[Part] = [Facts({name: text for name, text in facts.items() if text})]
     return known if risk is not None else [Text(_unmeasured(shelf.training), lead=True), *known]
+
+
+def is_proved(shelf: Shelf) -> bool:
+    """Whether every question is proved right."""
+    found = shelf.certificate
+    return found is not None and found.proved_right == found.questions
 
 
 def proved(shelf: Shelf) -> str:

@@ -1,16 +1,20 @@
-"""Why it breaks: one sum that the model gets wrong, drawn, with the sentence that explains it.
+"""Why it breaks: one sum that the model gets wrong, drawn, next to a model that gets it right.
 
-In: the answers of a model to a few sums. Out: a section.
+In: models with their shelves. Out: a section. A model without failures gets one as well: it shows
+that every column is read, and what is proved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
-from carryscope.dissection.asking import Answer
-from carryscope.report.figures.sum import hardest, sum_figure
+from carryscope.dissection.asking import Answer, answers_without
+from carryscope.report.explorer.subject import Live
+from carryscope.report.figures.sum import columns_read, hardest, named, sum_figure
 from carryscope.report.parts import Part, Picture, Section, Text
+from carryscope.report.sections.verdict import is_proved, proved
+from carryscope.report.shelf import Shelf
 from carryscope.report.words import is_sum
 from carryscope.verification.risk import RiskFinding
 
@@ -21,7 +25,7 @@ CLASSIC = "445+555"
 def sums_to_try(digits: int, risk: RiskFinding | None) -> list[str]:
     """Sums that may fail: the paper's example first, then the likeliest failures."""
     known = [str(stratum.simplest) for stratum in risk.failures] if risk is not None else []
-    return [text for text in (CLASSIC, *known) if is_sum(text, digits)]
+    return [text for text in (CLASSIC, *known, "1+9") if is_sum(text, digits)]
 
 
 def telling(given: Iterable[Answer]) -> Answer | None:
@@ -31,11 +35,40 @@ def telling(given: Iterable[Answer]) -> Answer | None:
     return next(iter([*blind, *wrong]), None)
 
 
-def why_section(example: Answer | None) -> Section | None:
-    """The sum, and why its first wrong digit is wrong."""
-    if example is None:
+def why_section(live: Sequence[Live]) -> Section | None:
+    """The sum that the first model fails on, and the same sum in the others."""
+    if not live:
         return None
-    explained = hardest(example).explanation
-    parts: list[Part] = [Text(explained.sentence, lead=True)] if explained else []
+    (shelf, model), *others = live
+    given = answers_without(model, sums_to_try(shelf.config.model.digits, shelf.risk), ())
+    example = telling(given)
+    if example is None:
+        return _sound(shelf, given[0])
+    digit = hardest(example)
+    parts: list[Part] = [Text(digit.explanation.sentence, lead=True)] if digit.explanation else []
     parts.append(Picture("why", partial(sum_figure, example)))
+    for other, exact in others:
+        (right,) = answers_without(exact, [example.question], ())
+        parts.append(Text(f"`{other.name}`: {_read(right, digit.name)} {proved(other)}"))
+        parts.append(Picture(f"why-{other.name}", partial(sum_figure, right, digit.name)))
     return Section("why", f"Why it breaks: {example.question}", "Why it breaks", parts)
+
+
+def _sound(shelf: Shelf, given: Answer) -> Section:
+    """For a model that gets every sum right that was tried."""
+    if is_proved(shelf):
+        title = "Why it does not break: a sum that fails does not exist"
+    else:
+        title = "No sum is known that breaks it"
+    digit = hardest(given).name
+    told = Text(f"{_read(given, digit)} {proved(shelf)}".strip(), lead=True)
+    parts: list[Part] = [told, Picture("why", partial(sum_figure, given))]
+    return Section("why", title, "Why it holds", parts)
+
+
+def _read(given: Answer, name: str) -> str:
+    """What is read to write a digit, in a sentence."""
+    digit = next(one for one in given.digits if one.name == name)
+    read = named(sorted(columns_read(digit), reverse=True)) or "no single column"
+    verdict = "right" if digit.predicted == digit.truth else f"wrong, it is {digit.truth}"
+    return f"To write {name} of {given.question}, the heads read {read}: it is {verdict}."

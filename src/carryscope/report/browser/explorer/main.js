@@ -18,18 +18,19 @@ class Explorer {
     this.inspector = new Inspector(root, this.store, data);
     this.removed = new RemovedView(root, this.store, layout);
     this.tour = new Tour(root, this.store, data);
-    this.store.listeners.push(
-      () => this.render(),
-      () => this.linkLater(),
-    );
-    window.addEventListener("hashchange", () => this.followLink());
+    this.store.listeners.push(() => this.render());
+    if (!root.classList.contains("second")) {
+      this.store.listeners.push(() => this.linkLater());
+      window.addEventListener("hashchange", () => this.followLink());
+    }
     this.render();
   }
 
   // What is shown at first: the hardest of the sums that the paper is about, two nines.
   first() {
-    const { examples } = this.data;
-    const { sum } = examples.find((example) => example.label === "Cascade 2") ?? examples.at(-1);
+    const { examples, start } = this.data;
+    const hard = examples.find((example) => example.label === "Cascade 2") ?? examples.at(-1);
+    const sum = start || hard.sum;
     const { digits, lastRow } = this.layout;
     return {
       ...parseQuestion(sum, this.layout),
@@ -157,6 +158,19 @@ class Explorer {
     this.sum.settled();
   }
 
+  // Show what another explorer shows: the same sum and digit, without the same parts.
+  followOther({ question, off, how, row }, layout) {
+    const asked = parseQuestion(questionText(question, layout), this.layout).question;
+    if (!asked) return;
+    const fromEnd = layout.lastRow - row;
+    this.store.show({
+      question: asked,
+      off: off.filter((name) => parsePart(name, this.layout)),
+      how,
+      row: Math.max(this.layout.firstRow, this.layout.lastRow - fromEnd),
+    });
+  }
+
   // For the console, and for tests: the logits of a sum with parts taken away, each row reading the
   // true answer (as Python's engine does), or what the model itself wrote.
   logits(sum, off = [], how = "mean", { free = false } = {}) {
@@ -183,12 +197,30 @@ async function start(root) {
   if (away && location.hash.startsWith(FRAGMENT)) root.scrollIntoView();
 }
 
-for (const root of document.querySelectorAll(".carryscope-explorer")) {
+// What is done in one explorer of the page happens in the others too.
+function linkTogether(explorers) {
+  let following = false;
+  for (const one of explorers) {
+    const others = explorers.filter((other) => other !== one);
+    const lead = (state) => {
+      if (following) return;
+      following = true;
+      for (const other of others) other.followOther(state, one.layout);
+      following = false;
+    };
+    one.store.listeners.push(lead);
+  }
+  if (explorers.length > 1) explorers[0].store.tell(explorers[0].store.state);
+}
+
+const roots = [...document.querySelectorAll(".carryscope-explorer")];
+const starting = roots.map((root) =>
   start(root).catch((error) => {
     setText(
       root.querySelector("[data-part=waiting]") ?? root,
       `The explorer could not start: ${error.message}`,
     );
     throw error;
-  });
-}
+  }),
+);
+Promise.all(starting).then(() => linkTogether(roots.map((root) => root.explorer)));

@@ -1,7 +1,7 @@
 // The sum as it is written by hand, column under column, and below it the model's answer.
 
 class SumView {
-  constructor(root, store, { layout, examples, failures }, nextFailure) {
+  constructor(root, store, { layout, examples, failures, proved }, nextFailure) {
     Object.assign(this, { store, layout });
     this.why = root.querySelector("[data-part=why]");
     this.input = root.querySelector("[data-part=input]");
@@ -11,18 +11,19 @@ class SumView {
     this.examples = examples.map((example) => this.example(example));
     root.querySelector("[data-part=examples]").append(...this.examples);
     this.build(root.querySelector("[data-part=columns]"));
-    this.offer(root.querySelector("[data-part=failure]"), failures, nextFailure);
+    const none = proved ? "None exists: proved for every sum." : "No sum is known that fails.";
+    this.offer(root.querySelector("[data-part=failure]"), failures, nextFailure, none);
   }
 
   // A button that shows a sum that fails; without any, what is known instead.
-  offer(button, failures, next) {
+  offer(button, failures, next, none) {
     if (failures?.length) {
       button.addEventListener("click", () => {
         setText(button, next() ? "Show me the next failure" : "No failure was found again");
       });
       return;
     }
-    const told = failures ? "No sum is known that fails." : "";
+    const told = failures ? none : "";
     button.replaceWith(element("p", { class: "hint" }, told));
   }
 
