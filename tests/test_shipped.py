@@ -6,6 +6,7 @@ import carryscope
 from carryscope.dissection.dissect import dissect
 from carryscope.model.prediction import predict
 from carryscope.shipped import SHIPPED
+from carryscope.stages import STAGES
 from carryscope.training.data import held_out_questions
 from carryscope.training.presets import preset
 from carryscope.training.summary import card, curated_exam
@@ -26,6 +27,15 @@ def test_it_was_made_by_the_default_recipe(run):
     assert run.config.training == preset("fast-5").training
     assert run.config.model == preset("fast-5").model
     assert len(run.metrics()) == preset("fast-5").training.steps
+
+
+@pytest.mark.parametrize("name", ["fast-5", "exact-5"])
+def test_every_finding_that_comes_with_the_package_can_be_used(name):
+    shipped = carryscope.load(name)
+    for stage in STAGES:
+        kept = shipped.read(stage)
+        assert not kept.why
+        assert (kept.found is not None) == (shipped.directory / stage.file).exists()
 
 
 def test_its_held_out_loss_is_the_one_on_its_card(run, model):

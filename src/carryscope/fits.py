@@ -58,8 +58,8 @@ def _rules(model: ModelConfig) -> dict[str, Callable[[Any], bool]]:
         "layer": model.layers,
         "head": model.heads,
         "row": model.context,
-        "column": model.digits,
-        "top_column": model.digits,
+        "column": model.digits + 1,
+        "top_column": model.digits + 1,
         "depth": model.digits + 1,
         "reach": model.digits + 1,
     }

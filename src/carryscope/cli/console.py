@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,11 @@ def opened(run: str | None) -> Run:
 
 def print_json(record: Any) -> None:
     """A record as JSON on standard output."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n")
+    try:
+        content = msgspec.json.encode(record)
+    except UnicodeEncodeError:  # a path that is not UTF-8, which msgspec cannot write
+        content = json.dumps(msgspec.to_builtins(record)).encode()
+    sys.stdout.write(msgspec.json.format(content, indent=2).decode() + "\n")
 
 
 def print_plain(text: object, *, to: Console = screen) -> None:
