@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, convert
 
 from carryscope.cli.console import opened, print_json, screen
 from carryscope.cli.options import Json
@@ -25,7 +25,7 @@ STANDARD_INPUT = "-"
 
 
 def ask(
-    *words: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    *words: Annotated[str, Parameter(allow_leading_hyphen=True, converter=convert)],
     file: Path | None = None,
     without: str | None = None,
     csv: bool = False,

@@ -32,10 +32,10 @@ def opened(run: str | None) -> Run:
 def print_json(record: Any) -> None:
     """A record as JSON on standard output."""
     try:
-        content = msgspec.json.encode(record)
+        content = msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
     except UnicodeEncodeError:  # a path that is not UTF-8, which msgspec cannot write
-        content = json.dumps(msgspec.to_builtins(record)).encode()
-    sys.stdout.write(msgspec.json.format(content, indent=2).decode() + "\n")
+        content = json.dumps(msgspec.to_builtins(record), indent=2)
+    sys.stdout.write(content + "\n")
 
 
 def print_plain(text: object, *, to: Console = screen) -> None:
