@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, Parameter
 from rich.console import Console
 
 from benchmarks.measure import Measure
-from carryscope.core.errors import CallError, WorkError
+from carryscope.cli.main import run as carried_out
+from carryscope.core.errors import CallError
 from carryscope.core.machine import machine
 from carryscope.report.markdown import markdown
 from carryscope.report.tables import Table
@@ -112,12 +113,7 @@ def run(arguments: Sequence[str]) -> int:
     """Carry out one call and return its exit code: 0 done, 1 failed, 2 a wrong call."""
     app = App(name="python -m benchmarks", default_parameter=Parameter(negative=()))
     app.default(bench)
-    try:
-        app(arguments, exit_on_error=False, print_error=False, result_action="return_none")
-    except (CallError, CycloptsError, WorkError, OSError) as error:
-        print("benchmarks:", " ".join(str(error).split()), file=sys.stderr)
-        return 2 if isinstance(error, CallError | CycloptsError) else 1
-    return 0
+    return carried_out(arguments, app)
 
 
 if __name__ == "__main__":

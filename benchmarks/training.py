@@ -19,7 +19,7 @@ import torch
 import carryscope
 from benchmarks.measure import Measure, Turn, in_turns, peer_process, timed
 from benchmarks.node_maps import leave_work
-from benchmarks.products import bare_step, products_of_a_step
+from benchmarks.products import bare_step
 from carryscope.task.questions import Questions
 from carryscope.training.loop import held_out_loss
 from carryscope.training.presets import run_config
@@ -63,7 +63,6 @@ def training_speed(python: Path, seeds: int) -> Iterator[Measure]:
 def contestants(peer: Turn, others: Callable[[signal.Signals], None]) -> dict[str, Turn]:
     """Turns of a step: on TransformerLens, ours, its bare products, ours beside busy processes."""
     paper, fast = Trainer(run_config("paper-5", {})), Trainer(run_config("fast-5", {}))
-    products = products_of_a_step(paper.model.config, paper.recipe.batch)
     step = timed(paper.advance, repeat=TURN)
 
     def on_a_busy_machine() -> float:
@@ -82,7 +81,7 @@ def contestants(peer: Turn, others: Callable[[signal.Signals], None]) -> dict[st
     return {
         "TransformerLens": peer,
         "paper-5": step,
-        "bare": timed(bare_step(products, torch.Generator().manual_seed(0)), repeat=TURN),
+        "bare": timed(bare_step(paper), repeat=TURN),
         "busy": on_a_busy_machine,
         "fast-5": timed(over_all_batches, items=TURN),
     }

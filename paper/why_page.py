@@ -13,7 +13,7 @@ from statistics import fmean, median
 
 from carryscope.core.evidence import Mean, Share
 from carryscope.core.storage import write_bytes
-from carryscope.core.words import Interval, percent, with_interval
+from carryscope.core.words import Interval, counted, percent, with_interval
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import panelled
 from carryscope.report.markdown import markdown
@@ -27,6 +27,8 @@ PAGE = "why-it-fails"
 
 DARKEST = 0.5
 """The share of wrong digits from which on a cell is as dark as it gets."""
+
+PAPERS = "the paper's"
 
 FAILS, BLIND = 0.01, 0.5
 """A digit fails at a look-ahead if more than 1 % of such digits are wrong. It is blind there if no
@@ -73,9 +75,9 @@ def why_figure(records: Sequence[WhyRecord]) -> Figure:
     panels = [
         Table(
             "",
-            f"{kind}, {_heads(heads)}",
+            _heads(heads),
             ["nines", *digits],
-            [[str(n), *(shown(digit, n, kind, heads) for digit in digits)] for n in depths],
+            [[_nines(n, kind), *(shown(d, n, kind, heads) for d in digits)] for n in depths],
         )
         for kind, heads in product(DATA, HEADS)
     ]
@@ -85,9 +87,15 @@ def why_figure(records: Sequence[WhyRecord]) -> Figure:
         "A grid: one to six heads across, three kinds of training data down. In each panel the "
         "answer digits A5 to A1 across and the nines below them down. Orange cells, wrong digits, "
         "lie where dots say that no head reads the deciding column.",
-        "Colour: wrong answer digits, mean over three seeds. Dot: in most seeds no head reads the "
-        "column in which the carry is decided.",
+        "Across: answer digits, for one to six heads. Down: nines below the digit, for each kind "
+        "of training data. Orange: wrong digits, mean over three seeds. Dot: in most seeds no "
+        "head reads the column that decides the carry.",
     )
+
+
+def _nines(depth: int, kind: str) -> str:
+    """The name of a row of a panel. The first also names the data."""
+    return f"{kind}: 0 nines" if depth == 0 else counted(depth, "nine")
 
 
 def why_page(records: Sequence[WhyRecord], figure: str) -> str:
@@ -100,6 +108,7 @@ def why_page(records: Sequence[WhyRecord], figure: str) -> str:
     return page(
         f"{PAGE}.md",
         claim=_claim(cells),
+        data_or_heads=_data_or_heads(cells),
         figure=figure,
         by_heads=markdown(tables),
         right=_none_wrong(cells),
@@ -141,24 +150,43 @@ def _claim(records: Sequence[WhyRecord]) -> str:
         "answer digit at every look-ahead. **Where a digit fails, no head reads the column that "
         f"decides it in {with_interval(failing)} of cases ({failing.count} of {failing.of}). "
         f"Where no head reads it, the digit fails in {with_interval(blind)} of cases "
-        f"({blind.count} of {blind.of}).** More cascades in the data change what the heads read, "
-        "but they cannot make three heads read five columns."
+        f"({blind.count} of {blind.of}).**"
     )
+
+
+def _data_or_heads(records: Sequence[WhyRecord]) -> str:
+    """Where heads help and where data do, from the table of wrong answers."""
+    at = {pair: _wrong(some) for pair, some in _groups(records).items()}
+    return (
+        f"Up to four heads, more heads help and more cascades do not: on uniform data wrong "
+        f"answers fall from {at[1, 'uniform']} to {at[4, 'uniform']}, and models trained on "
+        f"cascades are worse. With five and six heads the data decide. On uniform data the fifth "
+        f"and sixth head change nothing ({at[6, 'uniform']} with six), and no head reads "
+        f"further columns: such carries are rare there. On cascades they remove almost all errors "
+        f"({at[5, 'cascades']} with five heads, {at[6, 'cascades']} with six). On the paper's data "
+        f"six heads read every deciding column and still fail ({at[6, PAPERS]}): reading "
+        f"the column is needed, and enough training on such questions too."
+    )
+
+
+def _groups(records: Sequence[WhyRecord]) -> dict[tuple[int, str], list[WhyRecord]]:
+    """The seeds of every number of heads and kind of data."""
+    pairs = product(HEADS, DATA)
+    return {(h, kind): [r for r in records if (r.heads, r.data) == (h, kind)] for h, kind in pairs}
 
 
 def _by_heads(
     title: str, records: Sequence[WhyRecord], cell: Callable[[list[WhyRecord]], str]
 ) -> Table:
     """A row for each number of heads, a column for each kind of data."""
-    groups: dict[tuple[int, str], list[WhyRecord]] = {pair: [] for pair in product(HEADS, DATA)}
-    for one in records:
-        groups[one.heads, one.data].append(one)
+    groups = _groups(records)
     rows = [[str(heads), *(cell(groups[heads, kind]) for kind in DATA)] for heads in HEADS]
     return Table("by-heads", title, ["heads", *DATA], rows)
 
 
 def _wrong(seeds: Sequence[WhyRecord]) -> str:
-    return percent(median(one.wrong.estimate for one in seeds))
+    share = median(one.wrong.estimate for one in seeds)
+    return percent(share) if share else "none found"
 
 
 def _read(seeds: Sequence[WhyRecord]) -> str:
