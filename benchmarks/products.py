@@ -21,11 +21,11 @@ FACTORS = {aten.mm.default: 0, aten.bmm.default: 0, aten.addmm.default: 1, aten.
 """Every operation that multiplies matrices, and which of its arguments is the left factor."""
 
 
-class _Products(TorchDispatchMode):
+class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Writes down the factors of every matrix product."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.found: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def __torch_dispatch__(
