@@ -5,8 +5,10 @@ In: `file.py:name`. Out: an `Algorithm`, or an error in one line that says what 
 
 from __future__ import annotations
 
+import contextlib
 import runpy
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,10 +44,8 @@ def load_algorithm(place: str, digits: int) -> Algorithm:
         raise CallError(f"An algorithm is given as file.py:name. Got '{place}'.")
     if not Path(file).is_file():
         raise CallError(f"There is no file {file}. An algorithm is given as file.py:name.")
-    try:
+    with _contained(f"{file} cannot be run"):
         defined = runpy.run_path(file, run_name="carryscope_algorithm")
-    except (Exception, SystemExit) as error:
-        raise CallError(f"{file} cannot be run: {_line(error)}.") from error
     if name not in defined:
         ours = [key for key, value in defined.items() if callable(value) and key[:1] != "_"]
         raise CallError(f"{file} has no '{name}'. It has: {', '.join(ours) or 'no function'}.")
@@ -115,10 +115,20 @@ def _called(function: Callable[[Columns], Any], columns: Columns, name: str) -> 
     """Call the user's code with a copy of the sums that does not overflow in products."""
     sums = columns.sums.astype(np.int64)
     sums.setflags(write=False)
-    try:
+    with _contained(f"{name} failed on {len(sums):,} questions"):
         return function(replace(columns, sums=sums))
-    except (Exception, SystemExit) as error:
-        raise CallError(f"{name} failed on {len(sums):,} questions: {_line(error)}.") from error
+
+
+@contextlib.contextmanager
+def _contained(failed: str) -> Iterator[None]:
+    """Run the user's code: what it prints is no result, and it cannot leave the directory."""
+    try:
+        with contextlib.chdir("."), contextlib.redirect_stdout(sys.stderr):
+            yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise CallError(f"{failed}: {_line(error)}.") from error
 
 
 def _array(given: Any, columns: Columns, what: str) -> Array:
