@@ -11,12 +11,12 @@ from torch import Tensor
 import carryscope
 from carryscope.dissection import hooks
 from carryscope.dissection.hooks import answers_by_hooks
-from carryscope.dissection.interventions import Ablate, Cut
+from carryscope.dissection.interventions import Ablate, Cut, Patch
 from carryscope.dissection.samples import Samples
 from carryscope.model.answer_path import answer_logits
 from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
-from carryscope.task.questions import Questions
+from carryscope.task.questions import Questions, parse_question
 
 CLOSE = 1e-3
 """As near as the issue asks for; float32 weights are the same on both sides."""
@@ -208,3 +208,29 @@ def test_a_signed_question_that_python_answers_by_its_fast_path_comes_out_the_sa
     code = "argument.map((sum) => explorer.logits(sum))"
     in_page = np.array(explore_model(model).call(code, questions.texts()))
     assert np.abs(in_page - expected).max() < CLOSE
+
+
+def test_parts_exchanged_between_two_sums_do_what_they_do_in_python(shipped, shipped_model):
+    base, source = (parse_question(text, 5) for text in ("445+555", "12345+98765"))
+    plain = answers_by_hooks(shipped_model, base, [], reference(5)).numpy()[0]
+    sites = {
+        "P13.L0.H2": Patch("blocks.0.attn.hook_z", (13,), source, (2,)),
+        "P12.L0.MLP": Patch("blocks.0.hook_mlp_out", (12,), source),
+        "L0.H1": Patch("blocks.0.attn.hook_z", tuple(range(17)), source, (1,)),
+        "P14.L0": Patch("blocks.0.hook_resid_post", (14,), source),
+    }
+    for name, patch in sites.items():
+        asked = "explorer.logits(argument[0], [argument[1]], 'swap', { other: argument[2] })"
+        in_page = shipped.call(asked, ["445+555", name, "12345+98765"])
+        python = answers_by_hooks(shipped_model, base, [patch], reference(5)).numpy()[0]
+        assert np.abs(np.array(in_page) - python).max() < CLOSE, name
+        assert np.abs(plain - python).max() > 0.1, "it changes something"
+
+
+def test_an_exchange_is_shown_and_linked(shipped):
+    shipped.page.locator("[data-how=swap]").click()
+    shipped.part("donor").fill("1+9")
+    shipped.named("L0.H1").click()
+    assert shipped.status.startswith("With H1 of 1+9:")
+    shipped.part("undo").click()
+    assert shipped.removed == []

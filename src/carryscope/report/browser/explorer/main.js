@@ -36,6 +36,7 @@ class Explorer {
       ...parseQuestion(sum, this.layout),
       off: [],
       how: "mean",
+      other: examples.find((example) => example.label === "UC1").sum,
       row: lastRow - 1 - Math.min(3, digits),
     };
   }
@@ -56,7 +57,7 @@ class Explorer {
       this.failure = ((this.failure ?? -1) + 1) % failures.length;
       const { question } = parseQuestion(failures[this.failure], this.layout);
       if (!question) continue;
-      const state = this.placed({ question, off: [], how: this.store.state.how, row: null });
+      const state = this.placed({ ...this.store.state, question, off: [], row: null });
       if (this.answer(state).digits.every((digit) => digit.right)) continue;
       this.store.change(state);
       this.sum.settled();
@@ -89,22 +90,22 @@ class Explorer {
   }
 
   answer(state) {
-    const whole = this.clean.run(state.question, new Plan([], state.how, this.layout));
+    const whole = this.clean.run(state.question, new Plan([], "mean", this.layout));
     const machine = state.off.length ? this.changed : this.clean;
-    const plan = new Plan(state.off, state.how, this.layout);
+    const plan = this.plan(state.off, state, { free: true });
+    machine.donor = this.donors?.own;
     const given = state.off.length ? machine.run(state.question, plan) : whole;
     const digits = this.digits(state.question, given, whole);
-    this.misled(state, plan, digits);
+    this.misled(state, digits);
     return { state, machine, tokens: given.tokens, digits };
   }
 
   // A digit is misled if it is wrong only because one before it is.
-  misled({ question }, plan, digits) {
+  misled(state, digits) {
     const first = digits.findIndex((digit) => !digit.right);
     const later = digits.filter((digit, place) => place > first && !digit.right);
     if (first < 0 || !later.length) return;
-    this.asked ??= new Transformer(this.layout, this.clean.tensors, this.clean.firstLayer);
-    const { logits } = this.asked.run(question, plan, trueAnswer(question, this.layout));
+    const logits = this.askedFor(state, { free: false });
     for (const digit of later) {
       const written = this.layout.symbols[highest(logits[digits.indexOf(digit)])];
       digit.misled = written === digit.truth;
@@ -159,7 +160,7 @@ class Explorer {
   }
 
   // Show what another explorer shows: the same sum and digit, without the same parts.
-  followOther({ question, off, how, row }, layout) {
+  followOther({ question, off, how, other, row }, layout) {
     const asked = parseQuestion(questionText(question, layout), this.layout).question;
     if (!asked) return;
     const fromEnd = layout.lastRow - row;
@@ -167,20 +168,46 @@ class Explorer {
       question: asked,
       off: off.filter((name) => parsePart(name, this.layout)),
       how,
+      other,
       row: Math.max(this.layout.firstRow, this.layout.lastRow - fromEnd),
     });
   }
 
   // For the console, and for tests: the logits of a sum with parts taken away, each row reading the
   // true answer (as Python's engine does), or what the model itself wrote.
-  logits(sum, off = [], how = "mean", { free = false } = {}) {
+  logits(sum, off = [], how = "mean", { free = false, other = "" } = {}) {
     const { question, problem } = parseQuestion(sum, this.layout);
     if (problem) throw new Error(problem);
     const unknown = off.find((name) => !parsePart(name, this.layout));
     if (unknown) throw new Error(`This model has no part ${unknown}.`);
-    this.asked ??= new Transformer(this.layout, this.clean.tensors, this.clean.firstLayer);
+    return this.askedFor({ question, off, how, other }, { free });
+  }
+
+  askedFor(state, { free }) {
+    this.asked ??= this.machine();
+    const plan = this.plan(state.off, state, { free });
+    this.asked.donor = this.donors?.[free ? "own" : "true"];
+    const forced = free ? null : trueAnswer(state.question, this.layout);
+    return this.asked.run(state.question, plan, forced).logits;
+  }
+
+  machine() {
+    return new Transformer(this.layout, this.clean.tensors, this.clean.firstLayer);
+  }
+
+  // What is taken away. If parts are exchanged, a machine of its own runs the sum that lends them:
+  // it writes its own answer, or reads the true one, as the machine that borrows does.
+  plan(off, { how, other }, { free }) {
+    if (how !== "swap") return new Plan(off, how, this.layout);
+    const { question } = parseQuestion(other, this.layout);
+    if (!question) return new Plan([], "mean", this.layout);
+    const which = free ? "own" : "true";
+    this.donors ??= { own: this.machine(), true: this.machine() };
+    const donor = this.donors[which];
+    donor.kept ??= {};
     const forced = free ? null : trueAnswer(question, this.layout);
-    return this.asked.run(question, new Plan(off, how, this.layout), forced).logits;
+    donor.run(question, new Plan([], "mean", this.layout), forced);
+    return new Plan(off, `${which} ${questionText(question, this.layout)}`, this.layout);
   }
 }
 

@@ -11,6 +11,8 @@ class RemovedView {
     this.reset = part("reset");
     this.copy = part("copy");
     this.hows = [...root.querySelectorAll("[data-how]")];
+    this.donor = part("donor");
+    this.donor.addEventListener("input", () => this.lent());
     this.undo.addEventListener("click", () => store.undo());
     this.reset.addEventListener("click", () => store.change({ off: [] }));
     this.copy.addEventListener("click", () => this.copyLink());
@@ -25,11 +27,22 @@ class RemovedView {
     if (how !== this.store.state.how) this.store.change({ how });
   }
 
-  // Zero and mean are one choice, so arrows go from one to the other.
+  // The sum that parts are taken from counts as soon as it is one.
+  lent() {
+    const { question } = parseQuestion(this.donor.value, this.layout);
+    setAttribute(this.donor, "aria-invalid", question ? null : "true");
+    if (!question) return;
+    this.store.change({ other: questionText(question, this.layout) }, { typing: true });
+  }
+
+  // They are one choice, so arrows go from one to the next.
   pressed(event) {
-    if (!/^Arrow/.test(event.key)) return;
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
     event.preventDefault();
-    this.choose(this.store.state.how === "zero" ? "mean" : "zero");
+    const names = this.hows.map((how) => how.dataset.how);
+    const at = names.indexOf(this.store.state.how) + step + names.length;
+    this.choose(names[at % names.length]);
     this.hows.find((how) => how.dataset.how === this.store.state.how).focus();
   }
 
@@ -72,6 +85,8 @@ class RemovedView {
       setAttribute(how, "aria-checked", chosen);
       how.tabIndex = chosen ? 0 : -1;
     }
+    this.donor.parentElement.hidden = state.how !== "swap";
+    if (document.activeElement !== this.donor) this.donor.value = state.other;
     this.undo.disabled = this.store.past.length === 0;
     this.reset.disabled = state.off.length === 0;
     refill(
@@ -119,5 +134,6 @@ function statusText({ digits, state }, layout) {
   if (mended.length) effects.push(`${listed(mended)} turn${mended.length > 1 ? "" : "s"} right`);
   const same = digits.every((digit) => digit.written === digit.clean);
   const effect = effects.join(", ") || (same ? "the answer stays the same" : "wrong digits change");
+  if (state.how === "swap") return `With ${without} of ${state.other}: ${effect}.`;
   return `Without ${without}: ${effect}.`;
 }

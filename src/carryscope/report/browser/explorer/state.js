@@ -43,9 +43,10 @@ class Store {
   }
 }
 
-function toFragment({ question, off, how, row }, layout) {
+function toFragment({ question, off, how, other, row }, layout) {
   const fields = [`q=${questionText(question, layout)}`, `row=${row}`];
   if (off.length) fields.push(`off=${off.join(",")}`, `how=${how}`);
+  if (off.length && how === "swap") fields.push(`from=${other}`);
   return FRAGMENT + fields.join("&");
 }
 
@@ -73,7 +74,10 @@ function fromFragment(fragment, layout, otherwise) {
   return {
     question: question ?? otherwise.question,
     off: named.filter((name) => parsePart(name, layout)),
-    how: fields.get("how") === "zero" ? "zero" : "mean",
+    how: ["zero", "swap"].includes(fields.get("how")) ? fields.get("how") : "mean",
+    other: parseQuestion(fields.get("from") ?? "", layout).question
+      ? fields.get("from")
+      : otherwise.other,
     row: row >= layout.firstRow && row < layout.lastRow ? row : null,
   };
 }

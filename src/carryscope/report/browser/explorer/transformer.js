@@ -8,7 +8,7 @@
 class Transformer {
   // `firstLayer` holds what layer 0 reads and asks for, by position and token; machines share it.
   constructor(layout, tensors, firstLayer = new Map()) {
-    Object.assign(this, { layout, tensors, firstLayer });
+    Object.assign(this, { layout, tensors, firstLayer, kept: null, donor: null });
     const { context, layers, dModel, dHead, dMlp, heads, symbols } = layout;
     const dHeads = heads * dHead;
     const perLayer = (size) => Array.from({ length: layers }, () => new Float64Array(size));
@@ -138,10 +138,12 @@ class Transformer {
     this.residual.set(this.streamAt(layer, row));
     this.asks(layer, row);
     this.attend(layer, row, place);
+    this.keep(`mean.${layer}.z`, row, this.z);
     for (const head of place.heads) this.replaceHead(layer, row, head, plan.how);
     addTo(this.residual, this.part(`${name}.attn.b_O`));
     addProduct(this.residual, this.z, this.part(`${name}.attn.W_O`), this.layout.dModel);
     if (this.layout.dMlp > 0) addTo(this.residual, this.mlp(layer, row, place, plan.how));
+    this.keep(`mean.${layer}.resid_post`, row, this.residual);
     if (place.whole) this.replaced(this.residual, `mean.${layer}.resid_post`, row, plan.how);
     if (layer + 1 < this.layout.layers) this.streamAt(layer + 1, row).set(this.residual);
   }
@@ -194,13 +196,22 @@ class Transformer {
     for (let i = 0; i < dMlp; i++) if (this.neurons[i] < 0) this.neurons[i] = 0;
     this.written.set(this.part(`${name}.mlp.b_out`));
     addProduct(this.written, this.neurons, this.part(`${name}.mlp.W_out`), dModel);
+    this.keep(`mean.${layer}.mlp_out`, row, this.written);
     return this.written;
   }
 
-  // Put zero, or the mean at this row, in the place of a value.
+  // A machine that lends its values to others keeps them, under the names of their means.
+  keep(name, row, value) {
+    if (!this.kept) return;
+    this.kept[name] ??= new Float64Array(this.layout.lastRow * value.length);
+    rowOf(this.kept[name], row, value.length).set(value);
+  }
+
+  // Put zero, the mean at this row, or the value in another sum in the place of a value.
   replaced(value, mean, row, how) {
-    if (how === "zero") value.fill(0);
-    else value.set(rowOf(this.part(mean), row, value.length));
+    if (how === "zero") return value.fill(0);
+    const from = how === "mean" ? this.part(mean) : this.donor.kept[mean];
+    value.set(rowOf(from, row, value.length));
   }
 
   layerNorm(name, x) {
