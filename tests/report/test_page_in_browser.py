@@ -133,7 +133,7 @@ def test_on_paper_all_is_unfolded_and_what_cannot_be_pressed_is_gone(report):
 
 
 def test_the_explorer_answers_inside_the_report(report):
-    report.locator("#try .carryscope-explorer:not(.second) input").fill("12345+54321")
+    report.locator("#try .carryscope-explorer:not(.second) [data-part=input]").fill("12345+54321")
     answer = report.locator(
         "#try .carryscope-explorer:not(.second) [data-part=short-answer]", has_text="066666"
     )
