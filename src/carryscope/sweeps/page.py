@@ -88,8 +88,8 @@ def _runs(shelves: Sequence[Shelf], place: Path) -> Table:
             "proved": lambda one: proved(one) or "nothing",
         },
         "A name opens the report of its run, if it was written.",
-        text=["recipe", "proved"],
-        prose=["verdict"],
+        text=["recipe"],
+        prose=["verdict", "proved"],
     )
 
 

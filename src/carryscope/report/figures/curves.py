@@ -50,7 +50,7 @@ def task_curves(story: TrainingStory) -> Figure:
     for i, (digit, lines) in enumerate(panels.items()):
         down, right = divmod(i, SIDE_BY_SIDE)
         corner = (right * PAGE / SIDE_BY_SIDE, down * 205.0)
-        _chart(canvas, corner, (172.0, 140.0), story, lines, names, losses, digit)
+        _chart(canvas, corner, (160.0, 140.0), story, lines, names, losses, digit)
     legend(canvas, names, (50.0, canvas.height + 6), 600.0)
     return Figure(
         canvas,

@@ -24,7 +24,7 @@ Number = int | float
 LEAST = 1e-6
 """Where a logarithmic axis begins at the latest; what is below is drawn there."""
 
-MARGIN = 44.0
+MARGIN = 58.0
 """Room for the numbers on the left of a plot, in pixels."""
 
 
