@@ -21,6 +21,7 @@ ROOMS = [
     "verification",
     "certificate",
     "report",
+    "fits",
     "stages",
     "run",
     "api",

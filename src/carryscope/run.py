@@ -16,7 +16,6 @@ runs/<name>/
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -32,12 +31,11 @@ from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import check_place, read_json
 from carryscope.core.workers import worker_count
 from carryscope.dissection.asking import Answer, answers, answers_without
-from carryscope.dissection.dissect import applies, dissect
+from carryscope.dissection.dissect import dissect, known_story, missing_parts
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.findings import Dissection, chosen_parts
 from carryscope.dissection.interventions import Without
 from carryscope.dissection.samples import Samples
-from carryscope.dissection.story import TrainingStory, training_story
 from carryscope.model.files import CONFIG_FILE
 from carryscope.model.plain import PlainModel
 from carryscope.shipped import exact_model
@@ -112,12 +110,7 @@ class Run(RunDirectory):
         parts = chosen_parts(only)
 
         def there(known: Dissection) -> bool:
-            missing = [
-                part
-                for part in parts
-                if getattr(known, part) is None
-                and applies(part, self.config.model, trained=self.trained)
-            ]
+            missing = missing_parts(known, parts, self.config.model, trained=self.trained)
             return seed in (None, known.seed) and not missing
 
         def make(known: Dissection | None, keep: Callable[[Dissection], None]) -> Dissection:
@@ -207,7 +200,6 @@ class Run(RunDirectory):
         `workers` are local processes, by default one for each core; `cluster` is the address of
         a dask scheduler whose workers do the work instead.
         """
-
         count = worker_count(workers)
         check_proof_settings(until, minutes, count)
 
@@ -256,20 +248,10 @@ class Run(RunDirectory):
             where=str(self.directory),
             config=self.config,
             weights_sha256=self.weights_sha256,
-            story=self._story(found["dissection"]),
+            story=known_story(found["dissection"], self.metrics, self.config.model.layout),
             absent=absent,
             **found,
         )
-
-    def _story(self, dissection: Dissection | None) -> TrainingStory | None:
-        """The story of the training, from the dissection or from the metrics."""
-        if dissection is not None and dissection.story is not None:
-            return dissection.story
-        layout = self.config.model.layout
-        with contextlib.suppress(CallError):
-            if metrics := self.metrics():
-                return training_story(metrics, layout.digits, layout.answer_names)
-        return None
 
     def figure(self, name: str) -> Figure:
         """A figure of the findings, such as `staircase`."""

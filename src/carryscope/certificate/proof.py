@@ -12,7 +12,6 @@ box above it.
 from __future__ import annotations
 
 import base64
-import binascii
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -233,7 +232,7 @@ def _unpacked(text: str) -> bytes:
     unpacking = zlib.decompressobj()
     try:
         content = unpacking.decompress(base64.b64decode(text, validate=True), LARGEST_LOG)
-    except (binascii.Error, zlib.error) as error:
+    except (ValueError, zlib.error) as error:
         raise CallError("The log of the proof is damaged. Certify again.") from error
     if not unpacking.eof:
         raise CallError("The log of the proof is cut off, or larger than any proof. Certify again.")

@@ -8,11 +8,13 @@ part all that is found so far:
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import msgspec
 
+from carryscope.core.errors import CallError
 from carryscope.core.progress import Advance, Progress, silent
 from carryscope.dissection.attention import AttentionFinding, study_attention
 from carryscope.dissection.edges import study_edges
@@ -23,11 +25,12 @@ from carryscope.dissection.heads import study_heads
 from carryscope.dissection.keys import study_mlp
 from carryscope.dissection.nodes import study_nodes
 from carryscope.dissection.samples import Samples
-from carryscope.dissection.story import training_story
+from carryscope.dissection.story import TrainingStory, training_story
 from carryscope.dissection.subtasks import study_subtasks
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
+from carryscope.task.tokens import Format
 from carryscope.training.losses import StepRecord
 from carryscope.version import __version__
 
@@ -95,6 +98,29 @@ def dissect(
 def applies(part: str, config: ModelConfig, *, trained: bool) -> bool:
     """Whether there is anything to study in a part: an MLP, a training."""
     return {"mlp": config.d_mlp > 0, "story": trained}.get(part, True)
+
+
+def missing_parts(
+    known: Dissection, parts: Sequence[str], config: ModelConfig, *, trained: bool
+) -> list[str]:
+    """The parts that apply to a model and are not in a dissection."""
+    return [
+        part
+        for part in parts
+        if getattr(known, part) is None and applies(part, config, trained=trained)
+    ]
+
+
+def known_story(
+    dissection: Dissection | None, metrics: Metrics, layout: Format
+) -> TrainingStory | None:
+    """The story of the training, from the dissection or from metrics that can be read."""
+    if dissection is not None and dissection.story is not None:
+        return dissection.story
+    with contextlib.suppress(CallError):
+        if records := metrics():
+            return training_story([*records], layout.digits, layout.answer_names)
+    return None
 
 
 def _in_order(parts: Sequence[str]) -> list[str]:
