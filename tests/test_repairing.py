@@ -91,7 +91,6 @@ def test_a_repair_that_is_called_again_trains_nothing(repaired, failing, monkeyp
 def test_a_stopped_repair_continues_to_the_same_weights(failing, tmp_path, monkeypatch):
     shortened(monkeypatch, steps=20)
     monkeypatch.setattr(repairing, "MOST_ROUNDS", 1)
-    monkeypatch.setattr(repairing, "_proved", lambda *_: None)  # it would take a while
     whole = repair(failing, tmp_path / "whole", minutes=5.0, threads=1)
     with pytest.raises(Stopped, match="the same training continues from it"):
         repair(failing, tmp_path / "parts", minutes=5.0, threads=1, progress=Watched(stop_after=12))
@@ -102,9 +101,11 @@ def test_a_stopped_repair_continues_to_the_same_weights(failing, tmp_path, monke
 
 def test_when_the_time_is_up_the_same_command_continues(failing, tmp_path, capsys):
     arguments = ["repair", str(failing.directory), "--out", str(tmp_path), "--minutes", "0.0001"]
-    assert call(arguments) == 1
-    said = capsys.readouterr().err
-    assert "The time for the repair is up. Continue with: carryscope repair" in said
+    assert call(arguments) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "of all questions get a wrong answer" in said, "what is left is said"
+    assert "The time is up. The same command with more minutes continues." in said
+    assert cs.load(tmp_path).weights_sha256 == failing.weights_sha256
 
 
 def test_a_model_that_does_not_fail_is_not_trained(repaired, tmp_path):

@@ -122,6 +122,9 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Steps between one head's start and the next's, so that heads find different work to do.
     0 starts them together."""
 
+    first_heads: int = 1
+    """With `head_delay`, heads that learn from the first step on."""
+
     enriched_batches: float = PAPER_BATCH_SHARE
     """Share of batches that get extra columns summing to 9 by the paper's rule."""
 
@@ -157,7 +160,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Parts that do not change: no gradient, no weight decay."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch"):
+        for name in ("steps", "batch", "first_heads"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
         for name in ("learning_rate", "embedding_rate"):
             self._require(getattr(self, name) > 0, name, "above 0")
@@ -206,7 +209,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     def heads_at(self, step: int) -> int | None:
         """How many heads of each layer learn at a step; None for all of them."""
-        return 1 + step // self.head_delay if self.head_delay else None
+        return self.first_heads + step // self.head_delay if self.head_delay else None
 
     def rate(self, step: int) -> float:
         """The share of `learning_rate` used at a step, counted from 0."""

@@ -58,6 +58,8 @@ class RepairFinding(Finding, frozen=True, kw_only=True):
     """Of the repaired model, in decimal."""
     seconds: float
     """From the first training to the proof, in this session."""
+    time_is_up: bool = False
+    """Whether the time ended before the repair was complete."""
     statement: str
 
 
@@ -90,20 +92,21 @@ def blind_words(blind: list[BlindDigit]) -> str:
 def repair_statement(found: RepairFinding) -> str:
     """Before, what was missing, what was done, after, and what is proved."""
     before, after = found.rounds[0], found.rounds[-1]
-    if len(found.rounds) == 1:
-        return f"Nothing was trained: {_tested(before)} {_what_is_proved(found)}"
-    added = after.heads - before.heads
-    heads = f"{counted(added, 'head')} added and " if added else ""
-    steps = sum(one.steps for one in found.rounds)
+    trained = len(found.rounds) > 1
     parts = [
-        f"Before: {_tested(before)}",
-        blind_words(before.blind),
-        f"The repair: {heads}{steps:,} steps of training on cascades.",
-        f"After: {_tested(after)}",
-        blind_words(after.blind) if after.wrong.estimate else "",
+        f"{'Before' if trained else 'Nothing was trained'}: {_tested(before)}",
+        *([_what_was_done(found), f"After: {_tested(after)}"] if trained else []),
         _what_is_proved(found),
+        "The time is up. The same command with more minutes continues." * found.time_is_up,
     ]
     return " ".join(part for part in parts if part)
+
+
+def _what_was_done(found: RepairFinding) -> str:
+    added = found.rounds[-1].heads - found.rounds[0].heads
+    heads = f"{counted(added, 'head')} added and " if added else ""
+    steps = sum(one.steps for one in found.rounds)
+    return f"The repair: {heads}{steps:,} steps of training on cascades."
 
 
 def _tested(one: Round) -> str:
@@ -114,7 +117,10 @@ def _tested(one: Round) -> str:
             f"none of {one.evaluated:,} tested questions fails "
             f"(at most {percent(one.wrong.high)} of all, with 95 % confidence)."
         )
-    return f"{with_interval(one.wrong)} of all questions get a wrong answer."
+    said = (
+        f"{with_interval(one.wrong)} of all questions get a wrong answer. {blind_words(one.blind)}"
+    )
+    return said.strip()
 
 
 def _what_is_proved(found: RepairFinding) -> str:

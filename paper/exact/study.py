@@ -1,0 +1,141 @@
+"""Seeds of the preset `exact-5`: trained, tested on every pattern of columns, and proved.
+
+In: a directory for the runs. Out: `ExactStudy`. A seed whose proof is not complete when its time
+is up is reported as it stands, with the columns that no head reads.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from carryscope.certificate.checking import check_certificate
+from carryscope.certificate.finding import Certificate
+from carryscope.core.machine import machine
+from carryscope.core.progress import Progress, silent
+from carryscope.model.answer_path import answer_logits
+from carryscope.model.transformer import Transformer
+from carryscope.run import Run
+from carryscope.sweeps.running import side_by_side, with_seed
+from carryscope.training.config import RunConfig
+from carryscope.training.loop import train
+from carryscope.training.presets import run_config
+from carryscope.verification.before_after import BlindDigit, blind_digits
+from carryscope.verification.partition import partition
+
+PRESET, SEEDS = "exact-5", range(8)
+
+EACH = 400
+"""Questions of every pattern of columns that a seed is tested on: 97,200 for five digits."""
+
+MINUTES = 2.0
+"""Time for the search of one proof."""
+
+CHUNK = 512
+"""Questions per forward pass."""
+
+
+class ExactSeed(msgspec.Struct, frozen=True, kw_only=True):
+    """One seed."""
+
+    seed: int
+    weights_sha256: str
+    training_seconds: float
+    tested: int
+    wrong: dict[str, int]
+    """Wrong answer digits by name, teacher-forced; digits that are never wrong are left out."""
+    smallest_lead: float
+    """In logits: the true digit before the best other one, in the worst case tested."""
+    questions: str
+    proved_right: str
+    proved_wrong: str
+    boxes: int
+    """Boxes in the proof."""
+    proof_seconds: float
+    check_seconds: float
+    """Time to compute every bound of the proof again."""
+    blind: list[BlindDigit]
+
+    @property
+    def exact(self) -> bool:
+        """Whether every question is proved right."""
+        return self.proved_right == self.questions
+
+
+class ExactStudy(msgspec.Struct, frozen=True, kw_only=True):
+    """All seeds, and the recipe that they share."""
+
+    machine: str
+    recipe: RunConfig
+    seeds: list[ExactSeed]
+
+
+def study_exact(
+    directory: Path, *, workers: int | None = None, progress: Progress = silent
+) -> ExactStudy:
+    """Train, test and prove all seeds, side by side. A call that was stopped continues."""
+    recipe = run_config(PRESET, {})
+    jobs = {f"seed-{seed}": partial(study_one, with_seed(recipe, seed)) for seed in SEEDS}
+    outcome = side_by_side(jobs, directory, workers=workers, threads=1, progress=progress)
+    seeds = [outcome.done[name] for name in jobs if name in outcome.done]
+    return ExactStudy(machine=machine(), recipe=recipe, seeds=seeds)
+
+
+def study_one(config: RunConfig, directory: Path, threads: int, progress: Progress) -> ExactSeed:
+    """Train one seed, test it and prove what can be proved."""
+    trained = train(config, directory, threads=threads, progress=progress)
+    run = Run(directory)
+    attention = run.dissection("attention", progress=progress).attention
+    assert attention is not None
+    leads = stratified_leads(run.model(), EACH)
+    proof = run.certificate(until=1.0, minutes=MINUTES, workers=threads, progress=progress)
+    names = config.model.layout.answer_names
+    wrong = zip(names, (leads <= 0).sum(axis=0).tolist(), strict=True)
+    return ExactSeed(
+        seed=trained.seed,
+        weights_sha256=run.weights_sha256,
+        training_seconds=round(trained.seconds, 1),
+        tested=len(leads),
+        wrong={name: count for name, count in wrong if count},
+        smallest_lead=round(float(leads.min()), 2),
+        questions=proof.questions,
+        proved_right=proof.proved_right,
+        proved_wrong=proof.proved_wrong,
+        boxes=sum(digit.boxes for digit in proof.per_digit),
+        proof_seconds=round(proof.seconds, 1),
+        check_seconds=round(_time_of_check(run.model(), proof, threads), 1),
+        blind=blind_digits(attention, config.model.layout),
+    )
+
+
+def stratified_leads(model: Transformer, each: int) -> Float[np.ndarray, "batch answer"]:
+    """How far the true digit leads in logits, on so many questions of every pattern."""
+    strata = partition(model.config.digits)
+    generator = np.random.default_rng(0)
+    questions, _ = strata.draw_each(generator, np.full(len(strata), each))
+    tokens = torch.from_numpy(model.config.layout.encode(questions))
+    with torch.inference_mode():
+        leads = [_leads(model, chunk) for chunk in tokens.split(CHUNK)]
+    return torch.cat(leads).numpy()
+
+
+def _leads(
+    model: Transformer, tokens: Int[Tensor, "batch position"]
+) -> Float[Tensor, "batch answer"]:
+    logits = answer_logits(model, tokens)
+    truth = model.config.layout.answer_part(tokens).long()[..., None]
+    others = logits.scatter(-1, truth, -torch.inf)
+    return logits.gather(-1, truth)[..., 0] - others.amax(-1)
+
+
+def _time_of_check(model: Transformer, proof: Certificate, threads: int) -> float:
+    began = time.perf_counter()
+    check_certificate(model, proof, workers=threads)
+    return time.perf_counter() - began
