@@ -49,7 +49,7 @@ FAST = TrainingConfig(
 )
 
 EXACT = TrainingConfig(
-    seed=1,
+    seed=0,
     steps=10_000,
     batch=128,
     final_batch=512,
@@ -61,12 +61,13 @@ EXACT = TrainingConfig(
     init_std=0.05,
     embedding_std=0.2,
     attention_std=0.01,
-    head_delay=150,
+    head_delay=400,
     nines=1.0,
     near_nines=0.7,
     paper_tail=0.0,
 )
-"""For one head per column, which can see every column that decides a carry."""
+"""For one head per column, which can see every column that decides a carry. With less between two
+starts, two heads may settle on one column."""
 
 PRESETS: Mapping[str, Preset] = {
     "fast-5": Preset(
@@ -79,8 +80,7 @@ PRESETS: Mapping[str, Preset] = {
         "Three digits and three heads, meant to answer every question right.",
         0.5,
         ModelConfig(digits=3, heads=3, d_model=150, d_mlp=320),
-        # With less between two starts, two heads may settle on one column.
-        replace(EXACT, steps=4000, head_delay=400),
+        replace(EXACT, seed=1, steps=4000),
     ),
     "exact-5": Preset(
         "Five digits and five heads, one per column, meant to answer every question right.",
