@@ -1,8 +1,9 @@
-"""`python -m paper`: the paper's claims, judged over draws (`make reproduce`), and two studies.
+"""`python -m paper`: the paper's claims, judged over draws (`make reproduce`), and three studies.
 
 python -m paper         train draws of the paper's recipes and judge its claims
 python -m paper mlp     is the MLP essential?
 python -m paper why     why do cascades fail?
+python -m paper exact   is every seed of exact-5 exact?
 """
 
 from __future__ import annotations
@@ -142,12 +143,24 @@ def why(*, options: Options = DEFAULTS) -> None:
     print_plain(write_why(read_records(options.out / RECORDS, WhyRecord), page))
 
 
+def exact(*, options: Options = DEFAULTS) -> None:
+    """Is every seed of exact-5 exact? Train eight seeds, test and prove them (half an hour)."""
+    from paper.exact import RECORDS, ExactRecord, study_exact
+    from paper.exact_page import PAGE, exact_page
+
+    options.make(study_exact, RECORDS)
+    page = (RESULTS.parents[1] / "docs" if options.out == RESULTS else options.out) / PAGE
+    write_bytes(page, exact_page(read_records(options.out / RECORDS, ExactRecord)).encode())
+    print_plain(page)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Carry out one call and return its exit code. What went wrong is one line."""
     app = App(name="python -m paper", default_parameter=Parameter(negative=()))
     app.default(reproduce)
     app.command(mlp)
     app.command(why)
+    app.command(exact)
     return carried_out(arguments, app)
 
 

@@ -1,7 +1,7 @@
 """Seeds of the preset `exact-5`: trained, tested on every pattern of columns, and proved.
 
-In: a directory for the runs. Out: `ExactStudy`. A seed whose proof is not complete when its time
-is up is reported as it stands, with the columns that no head reads.
+In: a directory for the runs. Out: an `ExactRecord` for every seed. A seed whose proof is not
+complete when its time is up is reported as it stands, with the columns that no head reads.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,16 +20,17 @@ from torch import Tensor
 from carryscope.certificate.checking import check_certificate
 from carryscope.certificate.finding import Certificate
 from carryscope.core.machine import machine
-from carryscope.core.progress import Progress, silent
+from carryscope.core.progress import Progress
 from carryscope.model.answer_path import answer_logits
 from carryscope.model.transformer import Transformer
-from carryscope.run import Run
-from carryscope.sweeps.running import side_by_side, with_seed
+from carryscope.sweeps.running import trained, with_seed
 from carryscope.training.config import RunConfig
-from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 from carryscope.verification.before_after import BlindDigit, blind_digits
 from carryscope.verification.partition import partition
+from paper.study import make
+
+RECORDS = "exact"
 
 PRESET, SEEDS = "exact-5", range(8)
 
@@ -42,11 +44,12 @@ CHUNK = 512
 """Questions per forward pass."""
 
 
-class ExactSeed(msgspec.Struct, frozen=True, kw_only=True):
+class ExactRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One seed."""
 
     seed: int
     weights_sha256: str
+    machine: str
     training_seconds: float
     tested: int
     wrong: dict[str, int]
@@ -69,48 +72,36 @@ class ExactSeed(msgspec.Struct, frozen=True, kw_only=True):
         return self.proved_right == self.questions
 
 
-class ExactStudy(msgspec.Struct, frozen=True, kw_only=True):
-    """All seeds, and the recipe that they share."""
-
-    machine: str
-    recipe: RunConfig
-    seeds: list[ExactSeed]
-
-
-def study_exact(
-    directory: Path, *, workers: int | None = None, progress: Progress = silent
-) -> ExactStudy:
+def study_exact(runs: Path, records: Path, **crew: Any) -> None:
     """Train, test and prove all seeds, side by side. A call that was stopped continues."""
     recipe = run_config(PRESET, {})
     jobs = {f"seed-{seed}": partial(study_one, with_seed(recipe, seed)) for seed in SEEDS}
-    outcome = side_by_side(jobs, directory, workers=workers, threads=1, progress=progress)
-    seeds = [outcome.done[name] for name in jobs if name in outcome.done]
-    return ExactStudy(machine=machine(), recipe=recipe, seeds=seeds)
+    make(jobs, runs, records, **crew)
 
 
-def study_one(config: RunConfig, directory: Path, threads: int, progress: Progress) -> ExactSeed:
+def study_one(config: RunConfig, directory: Path, threads: int, progress: Progress) -> ExactRecord:
     """Train one seed, test it and prove what can be proved."""
-    trained = train(config, directory, threads=threads, progress=progress)
-    run = Run(directory)
+    run = trained(config, directory, threads=threads, progress=progress)
     attention = run.dissection("attention", progress=progress).attention
     assert attention is not None
     leads = stratified_leads(run.model(), EACH)
     proof = run.certificate(until=1.0, minutes=MINUTES, workers=threads, progress=progress)
     names = config.model.layout.answer_names
     wrong = zip(names, (leads <= 0).sum(axis=0).tolist(), strict=True)
-    return ExactSeed(
-        seed=trained.seed,
+    return ExactRecord(
+        seed=run.training().seed,
         weights_sha256=run.weights_sha256,
-        training_seconds=round(trained.seconds, 1),
+        machine=machine(),
+        training_seconds=run.training().seconds,
         tested=len(leads),
         wrong={name: count for name, count in wrong if count},
-        smallest_lead=round(float(leads.min()), 2),
+        smallest_lead=float(leads.min()),
         questions=proof.questions,
         proved_right=proof.proved_right,
         proved_wrong=proof.proved_wrong,
         boxes=sum(digit.boxes for digit in proof.per_digit),
-        proof_seconds=round(proof.seconds, 1),
-        check_seconds=round(_time_of_check(run.model(), proof, threads), 1),
+        proof_seconds=proof.seconds,
+        check_seconds=_time_of_check(run.model(), proof, threads),
         blind=blind_digits(attention, config.model.layout),
     )
 
@@ -122,7 +113,7 @@ def stratified_leads(model: Transformer, each: int) -> Float[np.ndarray, "batch 
     questions, _ = strata.draw_each(generator, np.full(len(strata), each))
     tokens = torch.from_numpy(model.config.layout.encode(questions))
     with torch.inference_mode():
-        leads = [_leads(model, chunk) for chunk in tokens.split(CHUNK)]
+        leads = [_leads(model, tokens[i : i + CHUNK]) for i in range(0, len(tokens), CHUNK)]
     return torch.cat(leads).numpy()
 
 
