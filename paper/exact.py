@@ -37,7 +37,7 @@ PRESET, SEEDS = "exact-5", range(8)
 EACH = 400
 """Questions of every pattern of columns that a seed is tested on: 97,200 for five digits."""
 
-MINUTES = 2.0
+MINUTES = 10.0
 """Time for the search of one proof."""
 
 CHUNK = 512

@@ -197,6 +197,7 @@ def _finding(source: Run, runs: list[Run], began: float, end: float) -> RepairFi
         questions=runs[-1].risk().questions,
         proved_right=proof.proved_right if proof else "0",
         proved_wrong=proof.proved_wrong if proof else "0",
+        undecided=proof.undecided if proof else runs[-1].risk().questions,
         seconds=round(time.monotonic() - began, 1),
         time_is_up=time.monotonic() > end,
         statement="",

@@ -55,6 +55,7 @@ class RepairFinding(Finding, frozen=True, kw_only=True):
     questions: str
     proved_right: str
     proved_wrong: str
+    undecided: str
     """Of the repaired model, in decimal."""
     seconds: float
     """From the first training to the proof, in this session."""
@@ -124,12 +125,12 @@ def _tested(one: Round) -> str:
 
 
 def _what_is_proved(found: RepairFinding) -> str:
-    right, wrong, every = (
-        int(count) for count in (found.proved_right, found.proved_wrong, found.questions)
+    right, wrong, left, every = (
+        int(count)
+        for count in (found.proved_right, found.proved_wrong, found.undecided, found.questions)
     )
     if right == every:
         return f"All {every:,} questions are proved right."
-    left = every - right - wrong
     return (
         f"Of all {every:,} questions {right:,} are proved right and {wrong:,} proved wrong; "
         f"{left:,} are undecided."
