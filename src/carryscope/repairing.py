@@ -160,7 +160,7 @@ def _trained(runs: list[Run], place: Path, threads: int | None, progress: Progre
     changes = {name: getattr(RECIPE, name) for name in RECIPE.__struct_fields__}
     changes |= {
         "heads": model.heads + max((len(one.columns) for one in blind), default=0),
-        "first_heads": model.heads,
+        "first_heads": model.heads + 1,
         "learning_rate": RATE_TIMES_WIDTH / model.d_model,
         "seed": len(runs),
         "patterns": failing_patterns(before) if len(runs) > 1 else (),

@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from carryscope.api import load
 from carryscope.training.presets import preset
 from paper.claims import estimands_of, frozen, judge
+from paper.exact import ExactRecord
+from paper.exact_page import exact_page
 from paper.page import STRIPS, page_text, sentence
 from paper.printed import Printed, placed, table_2
 from paper.records import DrawRecord, read_draws
 from paper.strips import _stacked, strip
-from paper.study import RESULTS
+from paper.study import RESULTS, read_records
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "paper" / "README.md"
@@ -116,3 +119,11 @@ def test_table_2_has_the_same_numbers_in_both_readings_in_opposite_order():
     assert [one.quantity for one in printed] == [one.quantity for one in ordered]
     assert [one.text for one in printed] == [one.text for one in ordered][::-1]
     assert {one.quantity: one.text for one in ordered}["loss of A4"] == "0.046"
+
+
+def test_the_page_of_exact_adders_follows_from_its_records():
+    seeds = read_records(RESULTS / "exact", ExactRecord)
+    assert (ROOT / "docs" / "exact-adders.md").read_text() == exact_page(seeds)
+    shipped = next(one for one in seeds if one.seed == preset("exact-5").training.seed)
+    assert shipped.exact
+    assert shipped.weights_sha256 == load("exact-5").weights_sha256
