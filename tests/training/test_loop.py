@@ -3,15 +3,19 @@
 import json
 
 import msgspec
+import numpy as np
 import pytest
 import torch
 from watching import Watched
 
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.progress import Stopped
+from carryscope.model.answer_path import answer_rows
 from carryscope.model.files import load_model
+from carryscope.task.sampling import uniform
 from carryscope.training.checkpoint import read_metrics
 from carryscope.training.loop import train
+from carryscope.training.losses import blur
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
 
@@ -191,6 +195,32 @@ def test_heads_that_wait_for_their_turn_stay_as_they_were():
     trainer.advance()
     for block, before in zip(trainer.model.blocks, start, strict=True):
         assert not torch.equal(block.attn.W_Q[1], before[1])
+
+
+def trained_model(steps, **fields):
+    trainer = Trainer(run_config("tiny", {"steps": 120, "batch": 64, **fields}))
+    for _ in range(steps):
+        trainer.advance()
+    return trainer.model
+
+
+def test_heads_read_more_sharply_where_a_blur_costs_something():
+    questions = uniform(np.random.default_rng(0), 100, 2)
+
+    def blurred(model):
+        tokens = torch.from_numpy(model.config.layout.encode(questions))
+        return blur(answer_rows(model, tokens).pattern, model.config.layout).item()
+
+    assert blurred(trained_model(120, sharpness=0.3)) < 0.7 * blurred(trained_model(120))
+
+
+def test_a_blur_costs_nothing_in_the_first_quarter_of_the_steps():
+    before, after = (
+        [trained_model(steps, sharpness=sharpness).state_dict() for sharpness in (0.0, 0.3)]
+        for steps in (31, 32)
+    )
+    assert all(torch.equal(before[0][name], before[1][name]) for name in before[0])
+    assert not all(torch.equal(after[0][name], after[1][name]) for name in after[0])
 
 
 @pytest.mark.usefixtures("looking_often")

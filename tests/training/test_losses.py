@@ -1,8 +1,11 @@
 import numpy as np
+import pytest
+import torch
 
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Questions
-from carryscope.training.losses import step_record
+from carryscope.task.tokens import Format
+from carryscope.training.losses import READING, blur, step_record
 
 QUESTIONS = Questions.from_integers([(45, 55), (11, 22), (19, 22)], 2)
 #                      A2   A1   A0        45+55: UC1 US9 BA, 11+22: BA BA BA, 19+22: BA UC1 BA
@@ -28,3 +31,26 @@ def test_a_sign_has_a_loss_and_no_task():
     record = step_record(1, losses, Columns.of(QUESTIONS))
     assert record.digit_loss == [2.0, 0.4, 0.5, 0.6]
     assert [record.task_count[task][0] for task in ("BA", "UC1", "US9")] == [0, 0, 0]
+
+
+# Two digits: D1 D0 + D'1 D'0 = A2 A1, and rows "=", A2, A1, which predict A2, A1, A0.
+@pytest.mark.parametrize(
+    ("row", "attention", "cost"),
+    [
+        (0, {"D1": 0.5, "D'1": 0.5}, READING),
+        (0, {"D1": 1.0}, READING),
+        (0, {"+": 0.4, "=": 0.6}, 0.0),
+        (1, {"A2": 1.0}, 0.0),
+        (2, {"A1": 1.0}, 0.0),
+        (2, {"A2": 1.0}, READING),
+        (2, {"D1": 0.25, "D'0": 0.25, "=": 0.5}, 2 * 0.25 * (0.75 + READING)),
+    ],
+)
+def test_attention_costs_little_on_one_column_and_nothing_on_what_a_row_knows(row, attention, cost):
+    layout = Format(2)
+    pattern = torch.zeros(1, 1, 3, 8)
+    pattern[..., layout.position_names.index("=")] = 1.0
+    pattern[0, 0, row] = 0.0
+    for name, share in attention.items():
+        pattern[0, 0, row, layout.position_names.index(name)] = share
+    assert blur(pattern, layout).item() == pytest.approx(cost / 3)

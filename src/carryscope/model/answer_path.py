@@ -42,6 +42,8 @@ class Unwritten(NamedTuple):
     residual: Float[Tensor, "*batch d_model"]
     neurons: Float[Tensor, "*batch d_mlp"] | None
     """After the ReLU; none in a block without an MLP."""
+    pattern: Float[Tensor, "batch head row key"] | None = None
+    """How the heads of the block shared out their attention; none if it is not known."""
 
     def written(self) -> Float[Tensor, "*batch d_model"]:
         """The residual stream after the block."""
@@ -94,7 +96,7 @@ def _first_block(model: Transformer, tokens: Int[Tensor, "batch row"], first_row
     block = model.blocks[0]
     assert isinstance(block, Block)
     embedded = _embed(model, tokens)
-    coordinates, basis = _attend(block, embedded, first_row)
+    coordinates, basis, pattern = _attend(block, embedded, first_row)
     batch, rows, _ = coordinates.shape
     flat, neurons = coordinates.flatten(0, 1), None
     residual = flat @ basis
@@ -103,7 +105,7 @@ def _first_block(model: Transformer, tokens: Int[Tensor, "batch row"], first_row
         projected = _with_bias_row(block.ln2, basis) @ block.mlp.W_in
         pre = _with_ones(flat * scale) @ _add_to_last_row(projected, block.mlp.b_in)
         neurons = pre.relu_().view(batch, rows, pre.shape[1])
-    return Unwritten(block, residual.view(batch, rows, basis.shape[1]), neurons)
+    return Unwritten(block, residual.view(batch, rows, basis.shape[1]), neurons, pattern)
 
 
 def _embed(model: Transformer, tokens: Int[Tensor, "batch row"]) -> _Coordinates:
@@ -120,8 +122,12 @@ def _embed(model: Transformer, tokens: Int[Tensor, "batch row"]) -> _Coordinates
 
 def _attend(
     block: Block, embedded: _Coordinates, first_row: int
-) -> tuple[Float[Tensor, "batch answer k"], Float[Tensor, "k d_model"]]:
-    """The residual stream after attention as coordinates over a basis.
+) -> tuple[
+    Float[Tensor, "batch answer k"],
+    Float[Tensor, "k d_model"],
+    Float[Tensor, "batch head answer key"],
+]:
+    """The residual stream after attention as coordinates over a basis, and the attention.
 
     The basis: the embedding vectors of the rows themselves, then for each head what it
     writes for every embedding vector, then the constant that the biases write. Positions
@@ -140,14 +146,15 @@ def _attend(
     query_form = torch.einsum("brm,hmn->bhrn", queries, form[:, :-1])
     query_form = query_form * scale_of_query + form[:, -1:]
     scores = query_form @ two_hot.transpose(1, 2)[:, None] * scale_of_key
-    weights = (scores + _unseen(scores, first_row)).softmax(-1) * scale_of_key
+    pattern = (scores + _unseen(scores, first_row)).softmax(-1)
 
     written = _add_to_last_row(torch.bmm(read, attn.W_V), attn.b_V)
     written = torch.bmm(written, attn.W_O)
     constant = written[:, m].sum(0) + attn.b_O
-    mixed = (weights @ two_hot[:, None]).transpose(1, 2).flatten(2)
+    mixed = (pattern * scale_of_key @ two_hot[:, None]).transpose(1, 2).flatten(2)
     coordinates = _with_ones(torch.cat([queries, mixed], dim=-1))
-    return coordinates, _centred(torch.cat([own, written[:, :m].flatten(0, 1), constant[None]]))
+    basis = _centred(torch.cat([own, written[:, :m].flatten(0, 1), constant[None]]))
+    return coordinates, basis, pattern
 
 
 def later_block(
@@ -160,13 +167,14 @@ def later_block(
     k = torch.einsum("brd,hde->bhre", x, attn.W_K) + attn.b_K[:, None]
     v = torch.einsum("brd,hde->bhre", x, attn.W_V) + attn.b_V[:, None]
     scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
-    z = (scores + _unseen(scores, first_row)).softmax(-1) @ v
+    pattern = (scores + _unseen(scores, first_row)).softmax(-1)
+    z = pattern @ v
     residual = residual[:, first_row:] + attn.b_O
     residual = residual + z.transpose(1, 2).flatten(2) @ attn.W_O.flatten(0, 1)
     if block.mlp is not None:
         pre = normalized(block.ln2, residual) @ block.mlp.W_in + block.mlp.b_in
         neurons = pre.relu_()
-    return Unwritten(block, residual, neurons)
+    return Unwritten(block, residual, neurons, pattern)
 
 
 def _unseen(scores: Float[Tensor, "batch head row key"], first_row: int) -> Tensor:

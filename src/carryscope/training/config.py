@@ -51,7 +51,8 @@ Stream = Literal["ours", "authors"]
 _SHARES = "enriched_batches enriched_cells nines near_nines nines_start paper_tail".split()
 
 _NOT_NEGATIVE = (
-    "seed warmup final_batch head_delay clip weight_decay init_std embedding_std attention_std"
+    "seed warmup final_batch head_delay sharpness clip weight_decay init_std embedding_std "
+    "attention_std"
 ).split()
 
 
@@ -124,6 +125,11 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     first_heads: int = 1
     """With `head_delay`, heads that learn from the first step on."""
+
+    sharpness: float = 0.0
+    """How much it costs heads of the last layer to read several columns at once (`losses.blur`):
+    what they read a little of makes the model hard to prove. The cost rises from 0 to this along a
+    line between a quarter and three quarters of the steps."""
 
     enriched_batches: float = PAPER_BATCH_SHARE
     """Share of batches that get extra columns summing to 9 by the paper's rule."""
@@ -210,6 +216,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def heads_at(self, step: int) -> int | None:
         """How many heads of each layer learn at a step; None for all of them."""
         return self.first_heads + step // self.head_delay if self.head_delay else None
+
+    def sharpness_at(self, step: int) -> float:
+        """The cost of reading several columns, at a step."""
+        return self.sharpness * min(1.0, max(0.0, 2 * step / self.steps - 0.5))
 
     def rate(self, step: int) -> float:
         """The share of `learning_rate` used at a step, counted from 0."""

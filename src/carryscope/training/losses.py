@@ -11,14 +11,21 @@ from statistics import fmean
 
 import msgspec
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from carryscope.task.columns import Columns, Task
 from carryscope.task.operation import Array
+from carryscope.task.tokens import Format
 
 SMOOTHING = 0.95
 """How much of the recent loss is carried over from step to step."""
+
+
+READING = 0.1
+"""What it costs to read a slot at all, as a share of what it costs to read many: a head that has
+nothing to find at a row turns to a token that is the same in every question."""
 
 
 class StepRecord(msgspec.Struct, frozen=True):
@@ -41,6 +48,20 @@ def token_losses(
 ) -> Float[Tensor, "batch answer"]:
     """Negative log-probability of each true answer token."""
     return -chances.gather(-1, target[..., None])[..., 0]
+
+
+def blur(pattern: Float[Tensor, "batch head answer key"], layout: Format) -> Float[Tensor, ""]:
+    """How far heads are from reading one slot each, or none, averaged over heads and answer rows.
+
+    A *slot* is a column (both its digits), or an answer token before the last one read. Tokens that
+    a row knows (the operator, "=", the last token read) are no slots. A head whose whole attention
+    is on one slot has `READING`, one without attention on slots 0, one that spreads it nearly 1.
+    """
+    n, first = layout.digits, layout.first_row
+    columns = pattern[..., :n] + pattern[..., n + 1 : first]
+    earlier = pattern[..., first + 1 :].tril(-2)
+    shares = torch.cat([columns, earlier], dim=-1)
+    return (shares * (1 + READING - shares)).sum(-1).mean()
 
 
 def step_record(step: int, losses: Float[Array, "batch answer"], columns: Columns) -> StepRecord:

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from carryscope.model.answer_path import answer_rows, logits_of
 from carryscope.model.config import BYTES
-from carryscope.model.prediction import log_probabilities
 from carryscope.model.transformer import Transformer, initialise, paper_std
 from carryscope.task.columns import Columns
 from carryscope.training.config import RunConfig, TrainingConfig, part_of
 from carryscope.training.data import training_batch
-from carryscope.training.losses import StepRecord, step_record, token_losses
+from carryscope.training.losses import StepRecord, blur, step_record, token_losses
 
 _EMBEDDINGS = ("embed.W_E", "pos_embed.W_pos")
 _ATTENTION = ("W_Q", "W_K")
@@ -71,9 +71,15 @@ class Trainer:
         layout = self.model.config.layout
         questions = training_batch(self.recipe, layout.digits, self.step)
         tokens = torch.from_numpy(layout.encode(questions))
-        losses = token_losses(log_probabilities(self.model, tokens), layout.answer_part(tokens))
+        rows = answer_rows(self.model, tokens)
+        chances = logits_of(self.model, rows.written()).double().log_softmax(-1)
+        losses = token_losses(chances, layout.answer_part(tokens))
+        total, sharpness = losses.mean(), self.recipe.sharpness_at(self.step)
+        if sharpness:
+            assert rows.pattern is not None
+            total = total + sharpness * blur(rows.pattern, layout)
         self.optimizer.zero_grad()
-        losses.mean().backward()  # type: ignore[no-untyped-call]
+        total.backward()  # type: ignore[no-untyped-call]
         self._update()
         self.step += 1
         return step_record(self.step, losses.detach().numpy(), Columns.of(questions))
