@@ -78,7 +78,6 @@ def test_chunks_make_no_difference(random_model, generator, monkeypatch):
     changes.append((changes[0], Node(6, 0, (1,)).ablated()))
     whole = Engine(model, source).answers(base, changes)
     monkeypatch.setattr("carryscope.dissection.engine.CHUNK", 7)
-    monkeypatch.setattr("carryscope.dissection.edits.MOST_ROWS", 5)
     parts = Engine(model, source).answers(base, changes)
     np.testing.assert_allclose(whole.loss, parts.loss, atol=1e-5)
 

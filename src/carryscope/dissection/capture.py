@@ -8,20 +8,19 @@ head is one subtraction and one addition.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from carryscope.model.answer_path import Unwritten, logits_of, normalized
-from carryscope.model.tables import FirstLayerTables
+from carryscope.model.tables import FirstLayerTables, projected
 from carryscope.model.transformer import Block, Transformer
 
 
-@dataclass(frozen=True, eq=False)
-class LayerState:
+class LayerState(NamedTuple):
     """One layer. Rows are counted from `first_row`; positions, which are read, from 0."""
 
     first_row: int
@@ -33,13 +32,13 @@ class LayerState:
     """What each head adds to the residual stream."""
     middle: Float[Tensor, "batch row d_model"]
     """The residual stream after attention."""
-    mlp: Float[Tensor, "batch row d_model"]
-    """What the MLP adds; zero in an attention-only model."""
+    after: Float[Tensor, "batch row d_model"]
+    """The residual stream after the block."""
 
     @property
-    def after(self) -> Float[Tensor, "batch row d_model"]:
-        """The residual stream after the block."""
-        return self.middle + self.mlp
+    def mlp(self) -> Float[Tensor, "batch row d_model"]:
+        """What the MLP adds; zero in an attention-only model."""
+        return self.after - self.middle
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,43 +61,36 @@ def capture(
     """The state of a batch without interventions."""
     rows, last = model.config.layout.answer_rows, model.config.layers - 1
     tokens = tokens[:, : rows.stop]
-    states = [_first_layer(model, tables, tokens, first_row=0 if last else rows.start)]
-    for layer in range(1, last + 1):
-        first_row = rows.start if layer == last else 0
-        states.append(_later_layer(block_of(model, layer), states[-1].after, first_row))
-    return Capture(states, logits_of(model, states[-1].after))
+    cells = torch.arange(tokens.shape[1]), tokens
+    residual = tables.embedded[cells]
+    states: list[LayerState] = []
+    for layer in range(last + 1):
+        block = block_of(model, layer)
+        read = (
+            projected(block.attn, normalized(block.ln1, residual))
+            if layer
+            else (tables.query[cells], tables.key[cells], tables.written[cells])
+        )
+        states.append(_state(block, rows.start if layer == last else 0, residual, *read))
+        residual = states[-1].after
+    return Capture(states, logits_of(model, residual))
 
 
-def block_of(model: Transformer, layer: int) -> Block:
-    """One block of the model."""
-    block = model.blocks[layer]
-    assert isinstance(block, Block)
-    return block
-
-
-def mlp_of(
-    block: Block, middle: Float[Tensor, "*batch d_model"]
-) -> Float[Tensor, "*batch d_model"]:
-    """What the MLP adds to a residual stream."""
-    if block.mlp is None:
-        return torch.zeros_like(middle)
-    hidden = hidden_of(block, middle)
-    return torch.addmm(block.mlp.b_out, hidden.flatten(0, -2), block.mlp.W_out).view(middle.shape)
-
-
-def before_mlp(block: Block, middle: Float[Tensor, "*batch d_model"]) -> Unwritten:
-    """A block about to add its MLP to a residual stream."""
-    return Unwritten(block, middle, None if block.mlp is None else hidden_of(block, middle))
-
-
-def hidden_of(
-    block: Block, middle: Float[Tensor, "*batch d_model"]
-) -> Float[Tensor, "*batch d_mlp"]:
-    """The activations of the MLP's neurons."""
-    assert block.mlp is not None
-    flat = normalized(block.ln2, middle).flatten(0, -2)
-    hidden = torch.addmm(block.mlp.b_in, flat, block.mlp.W_in).relu_()
-    return hidden.view(*middle.shape[:-1], hidden.shape[-1])
+def _state(
+    block: Block,
+    first_row: int,
+    before: Float[Tensor, "batch position d_model"],
+    query: Float[Tensor, "batch position head d_head"],
+    key: Float[Tensor, "batch position head d_head"],
+    written: Float[Tensor, "batch position head d_model"],
+) -> LayerState:
+    scores = torch.einsum("brhe,bphe->bhrp", query[:, first_row:], key)
+    unseen = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(first_row + 1)
+    scores = scores.masked_fill(unseen, -torch.inf)
+    heads = attend(scores, written)
+    middle = before[:, first_row:] + heads.sum(2) + block.attn.b_O
+    after = before_mlp(block, middle).written()
+    return LayerState(first_row, written, scores, heads, middle, after)
 
 
 def attend(
@@ -110,53 +102,17 @@ def attend(
     return torch.einsum("bhrp,bphd->brhd", pattern, written)
 
 
-def _first_layer(
-    model: Transformer,
-    tables: FirstLayerTables,
-    tokens: Int[Tensor, "batch position"],
-    first_row: int,
-) -> LayerState:
-    where = torch.arange(tokens.shape[1])
-    at_rows = where[first_row:], tokens[:, first_row:]
-    return _state(
-        block_of(model, 0),
-        first_row,
-        before=tables.embedded[at_rows],
-        query=tables.query[at_rows],
-        key=tables.key[where, tokens],
-        written=tables.written[where, tokens],
-    )
+def before_mlp(block: Block, middle: Float[Tensor, "*batch d_model"]) -> Unwritten:
+    """A block about to add its MLP to a residual stream."""
+    if block.mlp is None:
+        return Unwritten(block, middle, None)
+    flat = normalized(block.ln2, middle).flatten(0, -2)
+    neurons = torch.addmm(block.mlp.b_in, flat, block.mlp.W_in).relu_()
+    return Unwritten(block, middle, neurons.view(*middle.shape[:-1], neurons.shape[-1]))
 
 
-def _later_layer(
-    block: Block, residual: Float[Tensor, "batch row d_model"], first_row: int
-) -> LayerState:
-    attn, x = block.attn, normalized(block.ln1, residual)
-    query = torch.einsum("brd,hde->brhe", x[:, first_row:], attn.W_Q) + attn.b_Q
-    value = torch.einsum("bpd,hde->bphe", x, attn.W_V) + attn.b_V
-    return _state(
-        block,
-        first_row,
-        before=residual[:, first_row:],
-        query=query / math.sqrt(query.shape[-1]),
-        key=torch.einsum("bpd,hde->bphe", x, attn.W_K) + attn.b_K,
-        written=torch.einsum("bphe,hed->bphd", value, attn.W_O),
-    )
-
-
-def _state(
-    block: Block,
-    first_row: int,
-    *,
-    before: Float[Tensor, "batch row d_model"],
-    query: Float[Tensor, "batch row head d_head"],
-    key: Float[Tensor, "batch position head d_head"],
-    written: Float[Tensor, "batch position head d_model"],
-) -> LayerState:
-    scores = torch.einsum("brhe,bphe->bhrp", query, key)
-    unseen = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(first_row + 1)
-    scores = scores.masked_fill(unseen, -torch.inf)
-    heads = attend(scores, written)
-    middle = before + heads.sum(2) + block.attn.b_O
-    mlp = mlp_of(block, middle)
-    return LayerState(first_row, written, scores, heads, middle, mlp)
+def block_of(model: Transformer, layer: int) -> Block:
+    """One block of the model."""
+    block = model.blocks[layer]
+    assert isinstance(block, Block)
+    return block

@@ -6,16 +6,17 @@ All answers are teacher-forced.
     engine = Engine(model, reference_questions)
     engine.answers(questions, [UNCHANGED, Node(13, 0, 1).ablated()]).correct
 
-A change in the last layer reaches the logits of its own rows only. So it costs one MLP per
-question and row, and all interventions that touch a row share one batch. A change below the
-last layer is carried upwards from the first row it touches. Several changes made at once use
-the instrumented pass, which is slower. The tests compare the fast ways with that pass.
+A change in the last layer reaches the logits of its own rows only, so it costs one MLP per
+question and row. A change below the last layer is carried upwards from the first row it touches.
+Several changes made at once use the instrumented pass, which is slower. The tests compare the
+fast ways with that pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -23,12 +24,29 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from carryscope.core.progress import Advance, unheard
-from carryscope.dissection.capture import Capture, LayerState, capture
-from carryscope.dissection.edits import Edit, Jobs, MeanState
+from carryscope.dissection.capture import (
+    Capture,
+    LayerState,
+    attend,
+    before_mlp,
+    block_of,
+    capture,
+)
 from carryscope.dissection.hooks import answers_by_hooks
-from carryscope.dissection.interventions import Ablate, Intervention, Patch, check, layer_and_part
+from carryscope.dissection.interventions import (
+    HEADS,
+    MLP,
+    PATTERN,
+    Ablate,
+    Cut,
+    Intervention,
+    Patch,
+    check,
+    layer_and_part,
+)
+from carryscope.model.answer_path import later_block, logits_of
 from carryscope.model.tables import FirstLayerTables
-from carryscope.model.transformer import Transformer
+from carryscope.model.transformer import Block, Transformer
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
 
@@ -73,8 +91,6 @@ class Engine:
         widest = self.config.context * self.config.heads * self.config.d_model
         self._size = max(1, min(CHUNK, CHUNK_NUMBERS // widest))
         self._tables = FirstLayerTables.of(model)
-        with torch.inference_mode():
-            self._means = self._mean_states()
 
     def capture(self, questions: Questions) -> Capture:
         """The clean state of a few questions."""
@@ -119,7 +135,6 @@ class Engine:
         clean = self.capture(questions)
         logits = clean.logits.repeat(len(changes), 1, 1, 1)
         sources: dict[int, Capture] = {}
-        jobs = Jobs(self.model, clean, logits)
         for i, change in enumerate(changes):
             if change == UNCHANGED:
                 continue
@@ -127,30 +142,89 @@ class Engine:
                 logits[i] = answers_by_hooks(self.model, questions, change, self.reference, chunk)
                 continue
             layer, part = layer_and_part(change, self.config)
-            new: LayerState | MeanState | None = None
+            new: LayerState | None = None
             if isinstance(change, Patch):
                 if id(change.source) not in sources:
                     sources[id(change.source)] = self.capture(change.source[chunk])
                 new = sources[id(change.source)].layers[layer]
             elif isinstance(change, Ablate) and change.how == "mean":
                 new = self._means[layer]
-            jobs.add(i, layer, Edit(clean.layers[layer], new, change, part))
-        jobs.finish()
+            rows = _rows(clean.layers[layer], change)
+            if rows:
+                block = block_of(self.model, layer)
+                residual = _changed(block, clean.layers[layer], new, change, part, rows)
+                self._carry_on(clean, layer, rows, residual, logits[i])
         return logits
 
-    def _mean_states(self) -> list[MeanState]:
-        """Sums over chunks, so that the reference may be of any size."""
-        sums = [
-            [
-                [getattr(layer, name).sum(0, keepdim=True) for name in MeanState._fields]
-                for layer in state.layers
+    def _carry_on(
+        self,
+        clean: Capture,
+        layer: int,
+        rows: list[int],
+        residual: Float[Tensor, "batch row d_model"],
+        logits: Float[Tensor, "batch answer token"],
+    ) -> None:
+        """From a residual stream that is changed after a layer to the logits it reaches."""
+        for above in range(layer + 1, self.config.layers):
+            whole, state = clean.layers[above - 1].after.clone(), clean.layers[above]
+            whole[:, rows] = residual
+            first = max(rows[0], state.first_row)
+            residual = later_block(block_of(self.model, above), whole, first_row=first).written()
+            rows = list(range(first - state.first_row, state.middle.shape[1]))
+        logits[:, rows] = logits_of(self.model, residual)
+
+    @cached_property
+    def _means(self) -> list[LayerState]:
+        """The mean state of each layer; sums over chunks, so the reference may be of any size."""
+        with torch.inference_mode():
+            sums = [
+                [[part.sum(0, keepdim=True) for part in layer[1:]] for layer in state.layers]
+                for state in self.captures(self.reference)
             ]
-            for state in self.captures(self.reference)
-        ]
-        return [
-            MeanState(*(sum(part) / len(self.reference) for part in zip(*layer, strict=True)))
-            for layer in zip(*sums, strict=True)
-        ]
+            means = [
+                [sum(part) / len(self.reference) for part in zip(*layer, strict=True)]
+                for layer in zip(*sums, strict=True)
+            ]
+        return [LayerState(0, *layer) for layer in means]
+
+
+def _rows(state: LayerState, change: Intervention) -> list[int]:
+    """The rows, counted from the state's first, whose residual stream changes."""
+    rows = sorted(row - state.first_row for row in set(change.rows))
+    return [row for row in rows if 0 <= row < state.middle.shape[1]]
+
+
+def _changed(
+    block: Block,
+    state: LayerState,
+    new: LayerState | None,
+    change: Intervention,
+    part: str,
+    rows: list[int],
+) -> Float[Tensor, "batch row d_model"]:
+    """The residual stream after a block at some rows. Zero replaces what `new` does not give."""
+
+    def replaced(site: str) -> Tensor:
+        old: Tensor = getattr(state, site)[:, rows]
+        return torch.zeros_like(old) if new is None else getattr(new, site)[:, rows].expand_as(old)
+
+    if part == MLP:
+        return state.middle[:, rows] + replaced("mlp")
+    if part not in (HEADS, PATTERN):
+        return replaced("after")
+    written = _reread(state, change, rows) if isinstance(change, Cut) else replaced("heads")
+    heads = slice(None) if change.heads is None else list(change.heads)
+    added = (written - state.heads[:, rows])[:, :, heads].sum(2)
+    return before_mlp(block, state.middle[:, rows] + added).written()
+
+
+def _reread(
+    state: LayerState, change: Cut, rows: list[int]
+) -> Float[Tensor, "batch row head d_model"]:
+    """What all heads would add at these rows if they did not see the keys."""
+    scores = state.scores[:, :, rows].clone()
+    scores[..., [key for key in change.keys if key < scores.shape[-1]]] = -torch.inf
+    return attend(scores, state.written)
 
 
 def _outcomes(tokens: Array, logits: Tensor) -> Outcomes:

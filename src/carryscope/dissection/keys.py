@@ -32,7 +32,7 @@ from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import percent, spanned
 from carryscope.dissection.attention import AttentionFinding
-from carryscope.dissection.capture import mlp_of
+from carryscope.dissection.capture import before_mlp
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples, numbered, partners
 from carryscope.dissection.swapping import AnswerRows
@@ -141,6 +141,7 @@ def _test(
     follows = rows.answers(digit, everyone, [other]) == exact
     telling = exact != said
     pairs, middle = _alike_pairs(code, answer), rows.middle(digit)
+    written = before_mlp(rows.block, middle).written() - middle
     return KeyTest(
         digit=f"A{digit}",
         reach=reach,
@@ -151,7 +152,7 @@ def _test(
         beyond=Share.of_hits(follows[telling & ~within[other]]),
         alike=int(pairs.sum()),
         apart_in=int((_separable(middle, code) & pairs).sum()),
-        apart_out=int((_separable(mlp_of(rows.block, middle), code) & pairs).sum()),
+        apart_out=int((_separable(written, code) & pairs).sum()),
     )
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from carryscope.model.sites import leave_alone
-from carryscope.model.transformer import Block, Transformer
+from carryscope.model.transformer import Attention, Block, Transformer
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +35,21 @@ class FirstLayerTables:
         """The tables of a model."""
         block = model.blocks[0]
         assert isinstance(block, Block)
-        attn = block.attn
         with torch.inference_mode():
             embedded = model.pos_embed.W_pos[:, None] + model.embed.W_E
-            read = block.ln1(embedded, leave_alone)
-            query = torch.einsum("ptd,hde->pthe", read, attn.W_Q) + attn.b_Q
-            value = torch.einsum("ptd,hde->pthe", read, attn.W_V) + attn.b_V
-            return cls(
-                embedded=embedded,
-                query=query / math.sqrt(query.shape[-1]),
-                key=torch.einsum("ptd,hde->pthe", read, attn.W_K) + attn.b_K,
-                written=torch.einsum("pthe,hed->pthd", value, attn.W_O),
-            )
+            return cls(embedded, *projected(block.attn, block.ln1(embedded, leave_alone)))
+
+
+def projected(
+    attn: Attention, x: Float[Tensor, "*batch d_model"]
+) -> tuple[
+    Float[Tensor, "*batch head d_head"],
+    Float[Tensor, "*batch head d_head"],
+    Float[Tensor, "*batch head d_model"],
+]:
+    """Query, key and what is written, from the normalised residual stream."""
+    query = torch.einsum("...d,hde->...he", x, attn.W_Q) + attn.b_Q
+    key = torch.einsum("...d,hde->...he", x, attn.W_K) + attn.b_K
+    value = torch.einsum("...d,hde->...he", x, attn.W_V) + attn.b_V
+    written = torch.einsum("...he,hed->...hd", value, attn.W_O)
+    return query / math.sqrt(query.shape[-1]), key, written
