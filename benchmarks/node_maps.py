@@ -24,9 +24,9 @@ import carryscope
 from benchmarks import peer
 from benchmarks.measure import Measure, Reply, Turn, in_turns, peer_process, timed
 from carryscope.core.errors import WorkError
+from carryscope.dissection.ablations import NODE_HOW
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.interventions import all_nodes
-from carryscope.dissection.nodes import NODE_HOW
 from carryscope.dissection.samples import Samples
 from carryscope.model.transformer import Transformer
 from carryscope.model.transformer_lens import hooked_transformer_config, write_state_dict

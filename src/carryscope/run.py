@@ -31,9 +31,8 @@ from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import check_place, read_json
 from carryscope.core.workers import worker_count
 from carryscope.dissection.asking import Answer, answers, answers_without
-from carryscope.dissection.dissect import dissect, known_story, missing_parts
+from carryscope.dissection.dissect import Dissection, chosen_parts, dissect, known_story
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.findings import Dissection, chosen_parts
 from carryscope.dissection.interventions import Without
 from carryscope.dissection.samples import Samples
 from carryscope.model.files import CONFIG_FILE
@@ -110,8 +109,7 @@ class Run(RunDirectory):
         parts = chosen_parts(only)
 
         def there(known: Dissection) -> bool:
-            missing = missing_parts(known, parts, self.config.model, trained=self.trained)
-            return seed in (None, known.seed) and not missing
+            return seed in (None, known.seed) and not known.missing(parts, trained=self.trained)
 
         def make(known: Dissection | None, keep: Callable[[Dissection], None]) -> Dissection:
             if known is not None and seed not in (None, known.seed):

@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar
 from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError, WorkError, command
 from carryscope.core.storage import only_writer, read_json, write_json
-from carryscope.dissection.findings import Dissection
+from carryscope.dissection.dissect import Dissection
 from carryscope.fits import check_fit
 from carryscope.model.files import check_version, load_model, weights_hash
 from carryscope.model.transformer import Transformer

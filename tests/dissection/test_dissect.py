@@ -7,8 +7,7 @@ import pytest
 
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Stopped
-from carryscope.dissection.dissect import dissect
-from carryscope.dissection.findings import EXPERIMENTS, Dissection, chosen_parts
+from carryscope.dissection.dissect import EXPERIMENTS, Dissection, chosen_parts, dissect
 from carryscope.training.losses import StepRecord
 
 SHAPES = {
@@ -27,7 +26,7 @@ def few_questions(monkeypatch):
     for name, value in {
         "samples.PER_CLASS": 20,
         "samples.BATCHES": 1,
-        "edges.EDGE_QUESTIONS": 16,
+        "ablations.EDGE_QUESTIONS": 16,
         "subtasks.SEARCH_PAIRS": 100,
         "keys.KEY_QUESTIONS": 200,
         "first_digits.CARRY_PAIRS": 20,

@@ -8,7 +8,7 @@ import torch
 import carryscope as cs
 from carryscope.api import import_model
 from carryscope.core.progress import Stopped, unheard
-from carryscope.dissection.findings import Dissection
+from carryscope.dissection.dissect import Dissection
 from carryscope.model.files import save_weights
 from carryscope.run import Run
 from carryscope.stages import DISSECTION

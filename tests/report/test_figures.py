@@ -12,8 +12,7 @@ import torch
 import carryscope
 from carryscope.core.errors import CallError
 from carryscope.core.evidence import Share
-from carryscope.dissection.dissect import dissect
-from carryscope.dissection.findings import Dissection
+from carryscope.dissection.dissect import Dissection, dissect
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.report.figures.canvas import Canvas

@@ -1,9 +1,11 @@
 """Every experiment of the paper on one model, and those that settle what it leaves open.
 
-In: a model, and the metrics of its training if there are any. Out: `Dissection`, after each
-part all that is found so far:
+In: a model, and the metrics of its training if there are any. Out: `Dissection`, one record with
+a part for each experiment; after each part all that is found so far:
 
     for found in dissect(model, parts=["attention", "nodes"]): ...
+    found.attention.staircase      # "present"
+    found.statements()["nodes"]    # one or two sentences
 """
 
 from __future__ import annotations
@@ -15,15 +17,21 @@ from functools import cache
 import msgspec
 
 from carryscope.core.errors import CallError
-from carryscope.core.progress import Advance, Progress, silent
+from carryscope.core.evidence import Finding
+from carryscope.core.progress import Progress, silent
+from carryscope.dissection.ablations import (
+    EdgesFinding,
+    HeadsFinding,
+    NodesFinding,
+    study_edges,
+    study_heads,
+    study_nodes,
+)
 from carryscope.dissection.attention import AttentionFinding, study_attention
-from carryscope.dissection.edges import study_edges
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.findings import EXPERIMENTS, Dissection
-from carryscope.dissection.first_digits import study_first_digits
-from carryscope.dissection.heads import study_heads
-from carryscope.dissection.keys import study_mlp
-from carryscope.dissection.nodes import study_nodes
+from carryscope.dissection.first_digits import FirstDigitsFinding, study_first_digits
+from carryscope.dissection.keys import MlpFinding, study_mlp
+from carryscope.dissection.purposes import SubtasksFinding
 from carryscope.dissection.samples import Samples
 from carryscope.dissection.story import TrainingStory, training_story
 from carryscope.dissection.subtasks import study_subtasks
@@ -36,20 +44,61 @@ from carryscope.version import __version__
 
 Metrics = Callable[[], Sequence[StepRecord]]
 
-STUDIES: dict[str, Callable[[Engine, Samples, Advance], object]] = {
+EXPERIMENTS = ("attention", "edges", "heads", "nodes", "subtasks", "mlp", "first_digits", "story")
+"""The parts of a dissection, in the order in which they are made."""
+
+STUDIES: dict[str, Callable[..., object]] = {
     "attention": study_attention,
     "edges": study_edges,
+    "heads": study_heads,
     "nodes": study_nodes,
     "subtasks": study_subtasks,
+    "mlp": study_mlp,
     "first_digits": study_first_digits,
 }
-"""The experiments that need only an engine and questions."""
+"""How they are made, from an engine and questions; the story is made from metrics."""
 
-BY_ATTENTION: dict[str, Callable[[Engine, Samples, AttentionFinding, Advance], object]] = {
-    "heads": study_heads,
-    "mlp": study_mlp,
-}
+BY_ATTENTION = {"heads", "mlp"}
 """Those that also need to know what the heads read."""
+
+
+class Dissection(Finding, frozen=True, kw_only=True):
+    """What was found in a model. A part that was not made yet, or does not apply, is null."""
+
+    package_version: str
+    weights_sha256: str
+    seed: int
+    model: ModelConfig
+    attention: AttentionFinding | None = None
+    """Where the heads look, and the staircase."""
+    edges: EdgesFinding | None = None
+    """Attention edges that are used."""
+    heads: HeadsFinding | None = None
+    """Each head by question class."""
+    nodes: NodesFinding | None = None
+    """Each node: what fails without it."""
+    subtasks: SubtasksFinding | None = None
+    """The purpose map, by interchange."""
+    mlp: MlpFinding | None = None
+    """The keys of the MLP; none in an attention-only model."""
+    first_digits: FirstDigitsFinding | None = None
+    """How A_n and the digit after it are computed."""
+    story: TrainingStory | None = None
+    """How the training went; none for a model that was not trained here."""
+
+    @property
+    def made(self) -> list[str]:
+        """The parts that were made."""
+        return [name for name in EXPERIMENTS if getattr(self, name) is not None]
+
+    def missing(self, parts: Sequence[str], *, trained: bool) -> list[str]:
+        """The parts that apply to the model and were not made."""
+        applies = {"mlp": self.model.d_mlp > 0, "story": trained}
+        return [part for part in parts if part not in self.made and applies.get(part, True)]
+
+    def statements(self) -> dict[str, str]:
+        """A few sentences for each part that was found."""
+        return {name: getattr(self, name).statement for name in self.made}
 
 
 def dissect(
@@ -75,40 +124,30 @@ def dissect(
     yield found
     samples = Samples(model.config.digits, seed)
     engine = cache(lambda: Engine(model, samples.varied))
-    records = cache(lambda: list(metrics()))
-    for part in _in_order(parts):
-        trained = part == "story" and bool(records())
-        if getattr(found, part) is not None or not applies(part, model.config, trained=trained):
-            continue
-        finding: object
+    records = list(metrics()) if "story" in parts else []
+    needed = {*parts, "attention"} if BY_ATTENTION & {*parts} else {*parts}
+    in_order = [part for part in EXPERIMENTS if part in needed]
+    for part in found.missing(in_order, trained=bool(records)):
         with progress(part, unit="answers") as advance:
             if part == "story":
-                finding = training_story(
-                    records(), samples.digits, model.config.layout.answer_names
-                )
-            elif part in BY_ATTENTION:
-                assert found.attention is not None
-                finding = BY_ATTENTION[part](engine(), samples, found.attention, advance)
+                names = model.config.layout.answer_names
+                finding: object = training_story(records, samples.digits, names)
             else:
-                finding = STUDIES[part](engine(), samples, advance)
+                read = [found.attention] if part in BY_ATTENTION else []
+                finding = STUDIES[part](engine(), samples, *read, advance)
         found = msgspec.structs.replace(found, **{part: finding})
         yield found
 
 
-def applies(part: str, config: ModelConfig, *, trained: bool) -> bool:
-    """Whether there is anything to study in a part: an MLP, a training."""
-    return {"mlp": config.d_mlp > 0, "story": trained}.get(part, True)
-
-
-def missing_parts(
-    known: Dissection, parts: Sequence[str], config: ModelConfig, *, trained: bool
-) -> list[str]:
-    """The parts that apply to a model and are not in a dissection."""
-    return [
-        part
-        for part in parts
-        if getattr(known, part) is None and applies(part, config, trained=trained)
-    ]
+def chosen_parts(only: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The parts that a person named, such as `attention,nodes`; all of them by default."""
+    if only is None:
+        return EXPERIMENTS
+    named = [name.strip() for name in only.split(",")] if isinstance(only, str) else list(only)
+    for name in named:
+        if name not in EXPERIMENTS:
+            raise CallError(f"A dissection has the parts {', '.join(EXPERIMENTS)}. Got '{name}'.")
+    return tuple(name for name in EXPERIMENTS if name in named)
 
 
 def known_story(
@@ -121,9 +160,3 @@ def known_story(
         if records := metrics():
             return training_story([*records], layout.digits, layout.answer_names)
     return None
-
-
-def _in_order(parts: Sequence[str]) -> list[str]:
-    """The parts in their order, with the attention that some of them need."""
-    needed = {*parts, "attention"} if {*parts} & {*BY_ATTENTION} else {*parts}
-    return [part for part in EXPERIMENTS if part in needed]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from carryscope.core.words import brief
-from carryscope.dissection.findings import Dissection
-from carryscope.dissection.nodes import NodeEffect
+from carryscope.dissection.ablations import NodeEffect
+from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.purposes import Purpose
 from carryscope.report.words import CARRIED
 

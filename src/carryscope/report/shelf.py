@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from carryscope.certificate.features import check_supported
 from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError
-from carryscope.dissection.findings import Dissection
+from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.story import TrainingStory
 from carryscope.report.parts import Absent
 from carryscope.training.config import RunConfig

@@ -13,7 +13,7 @@ import msgspec
 
 from carryscope.core.words import brief
 from carryscope.dissection.attention import AttentionFinding, HeadRole
-from carryscope.dissection.findings import Dissection
+from carryscope.dissection.dissect import Dissection
 from carryscope.run import Run
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.agreement import AgreementFinding

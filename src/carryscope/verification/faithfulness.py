@@ -15,8 +15,8 @@ from carryscope.core.evidence import Finding
 from carryscope.core.progress import Progress, silent
 from carryscope.core.words import listed, percent, with_interval
 from carryscope.dissection.attention import study_attention
+from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.findings import Dissection
 from carryscope.dissection.samples import Samples
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
@@ -80,7 +80,7 @@ def faithful(
         agreement = study_agreement(sample, said, algorithms)
         sight = study_sight(model, seed=seed)
         advance()
-        engine = Engine(model, samples.varied[:1])  # its means, over one question, are not used
+        engine = Engine(model, samples.varied)
         attention = dissection.attention if dissection else None
         scrubber = Scrubber(engine, samples, attention or study_attention(engine, samples))
         inside = []

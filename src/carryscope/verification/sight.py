@@ -55,7 +55,7 @@ def study_sight(model: Transformer, *, seed: int = 0) -> SightFinding:
     """Compare what the heads read with what the model gets wrong."""
     samples = Samples(model.config.digits, seed)
     sample = WeightedSample.draw(samples.generator("sight"), model.config.digits, SHARED)
-    read, wrong = _read_and_wrong(Engine(model, samples.varied[:1]), sample)
+    read, wrong = _read_and_wrong(Engine(model, samples.varied), sample)
     carried = np.ones_like(read)
     carried[:, 0] = False
     blind = carried & ~read

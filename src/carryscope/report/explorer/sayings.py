@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from carryscope.dissection.findings import Dissection
+from carryscope.dissection.dissect import Dissection
 from carryscope.report.nodes import UNKNOWN, UNUSED, node_words
 
 NOTHING = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from carryscope.core.words import brief
 from carryscope.dissection.attention import AttentionFinding, Reading
-from carryscope.dissection.findings import Dissection
+from carryscope.dissection.dissect import Dissection
 from carryscope.report.figures.canvas import BLACK, CHARACTER, GREY, HEADS, PALE, Canvas
 from carryscope.report.figures.figure import Figure
 from carryscope.report.nodes import UNKNOWN, UNUSED, NodeWords, node_words

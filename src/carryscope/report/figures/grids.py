@@ -14,7 +14,7 @@ from jaxtyping import Float
 from carryscope.core.errors import CallError
 from carryscope.core.words import percent
 from carryscope.dissection.attention import AttentionFinding
-from carryscope.dissection.findings import Dissection
+from carryscope.dissection.dissect import Dissection
 from carryscope.report.figures.canvas import (
     BLACK,
     CHARACTER,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from carryscope.core.evidence import Share
 from carryscope.core.words import listed, percent, place_of, spanned
 from carryscope.dissection.attention import AttentionFinding, role_name
-from carryscope.dissection.findings import Dissection
+from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.dissection.keys import KeyTest
 from carryscope.dissection.purposes import Purpose, SubtasksFinding

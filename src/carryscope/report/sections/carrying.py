@@ -6,7 +6,7 @@ In: a dissection. Out: tables and parts on what the paper claims without a test,
 from __future__ import annotations
 
 from carryscope.core.words import percent, with_interval
-from carryscope.dissection.findings import Dissection
+from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.first_digits import CarryEffect, FirstDigitsFinding
 from carryscope.report.parts import Part
 from carryscope.report.tables import Cell, Table

@@ -9,9 +9,8 @@ import math
 from functools import partial
 
 from carryscope.core.words import brief, loss, percent, with_interval
-from carryscope.dissection.findings import Dissection
-from carryscope.dissection.heads import HeadEffect
-from carryscope.dissection.nodes import NodeEffect
+from carryscope.dissection.ablations import HeadEffect, NodeEffect
+from carryscope.dissection.dissect import Dissection
 from carryscope.report.figures.grids import edges, staircase
 from carryscope.report.nodes import NodeWords, node_words
 from carryscope.report.parts import Part, Picture, Section, Text, evidence

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from functools import partial
 
-from carryscope.dissection.findings import Dissection
+from carryscope.dissection.dissect import Dissection
 from carryscope.report.figures.circuit import circuit
 from carryscope.report.parts import Absent, Facts, Folded, Part, Picture, Section, Sentences
 from carryscope.report.sections.algorithm import algorithm_sentences, algorithm_title

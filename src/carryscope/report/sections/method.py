@@ -15,7 +15,7 @@ import torch
 
 from carryscope.certificate.certify import UNTIL
 from carryscope.certificate.finding import Certificate
-from carryscope.dissection.findings import EXPERIMENTS
+from carryscope.dissection.dissect import EXPERIMENTS
 from carryscope.report.parts import Absent, Commands, Facts, Folded, Note, Part, Section, Text
 from carryscope.report.sections.certificate import unfinished
 from carryscope.report.shelf import Shelf
