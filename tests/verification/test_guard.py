@@ -13,7 +13,7 @@ from carryscope.task.columns import Columns
 from carryscope.task.operation import State
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import uniform
-from carryscope.verification.guard import guard, longest_run
+from carryscope.verification.risk_verdict import guard, longest_run
 
 
 def runs(questions: Questions) -> np.ndarray:

@@ -21,10 +21,9 @@ from carryscope.task.strata import look_ahead_probabilities
 from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.estimate import Rate
 from carryscope.verification.failures import simplest
-from carryscope.verification.judging import Mistakes, judge_of
 from carryscope.verification.partition import partition
 from carryscope.verification.risk import RiskFinding, judged_risk, measure_risk, precise_enough
-from carryscope.verification.trial import hold_trial
+from carryscope.verification.trial import Mistakes, hold_trial, judge_of
 
 NOISE = 1.5e-4
 """Relative noise on the weights of the built adder: about a third of its answers go wrong."""

@@ -14,7 +14,7 @@ import msgspec
 from carryscope.task.operation import Array
 from carryscope.task.strata import look_ahead_probabilities
 from carryscope.verification.estimate import Rate, weighted_rate
-from carryscope.verification.judging import Tally
+from carryscope.verification.trial import Tally
 
 ALL_DIGITS = "all"
 """Stands for every answer digit together."""

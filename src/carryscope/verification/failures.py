@@ -14,7 +14,7 @@ from jaxtyping import Int
 
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
-from carryscope.verification.judging import Judge
+from carryscope.verification.trial import Judge
 
 STARTS = 2
 """Failing questions of each pattern that are simplified; the simplest result is shown."""

@@ -20,10 +20,9 @@ from carryscope.task.operation import PAIRS
 from carryscope.verification.cases import CaseRisk, case_risks
 from carryscope.verification.estimate import Rate
 from carryscope.verification.failures import simplest_of_each
-from carryscope.verification.judging import Judge, Tally, judge_of
 from carryscope.verification.partition import partition
 from carryscope.verification.risk_verdict import risk_verdict
-from carryscope.verification.trial import ask_everything, hold_trial
+from carryscope.verification.trial import Judge, Tally, ask_everything, hold_trial, judge_of
 from carryscope.version import __version__
 
 EXHAUSTIVE_DIGITS = 3

@@ -1,8 +1,14 @@
-"""The verdict on the risk of a model in words, generated from the numbers."""
+"""What a measured risk means: a verdict in words, and a guard that refuses what fails.
+
+In: a `RiskFinding`. Out: text, and a `Guard`. A model that fails where two columns in a row pass
+a carry on is guarded by refusing such questions. That takes no model: the digits of the question
+show it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -10,9 +16,11 @@ from carryscope.core.words import counted, percent, place_of, with_interval
 from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, State
 from carryscope.task.questions import parse_question
+from carryscope.verification.cases import CaseRisk
+from carryscope.verification.estimate import Rate, weighted_rate
 
 if TYPE_CHECKING:
-    from carryscope.verification.risk import RiskFinding
+    from carryscope.verification.risk import RiskFinding, StratumRisk
 
 SAFE, UNSAFE = 0.001, 0.05
 """A look-ahead is safe if at most 1 in 1,000 digits is wrong, interval included, and unsafe if at
@@ -70,7 +78,7 @@ def on_what(finding: RiskFinding) -> str:
 
 def _unsafe(finding: RiskFinding) -> str:
     """From which look-ahead on it fails often. Digits are judged teacher-forced."""
-    unsafe = [case for case in finding.cases if case.wrong.low >= UNSAFE]
+    unsafe = _unsafe_cases(finding)
     if not unsafe:
         return ""
     words, least = ADD.words, min(case.depth for case in unsafe)
@@ -87,6 +95,10 @@ def _unsafe(finding: RiskFinding) -> str:
     )
 
 
+def _unsafe_cases(finding: RiskFinding) -> list[CaseRisk]:
+    return [case for case in finding.cases if case.wrong.low >= UNSAFE]
+
+
 def _safe(finding: RiskFinding) -> str:
     """Up to which look-ahead it is safe."""
     unsafe = [case.depth for case in finding.cases if case.wrong.high > SAFE]
@@ -95,3 +107,43 @@ def _safe(finding: RiskFinding) -> str:
         return ""
     nines = "at most " * (safe > 0) + counted(safe, ADD.words.passing)
     return f"A digit with {nines} directly below is wrong at most once in 1,000."
+
+
+class Guard(NamedTuple):
+    """Refuse questions in which this many neighbouring columns pass a carry on."""
+
+    columns: int
+    refused: float
+    """The share of all questions that are refused."""
+    wrong: Rate
+    """How often an answer that is given is wrong."""
+
+
+def guard(risk: RiskFinding) -> Guard | None:
+    """The guard at the shallowest look-ahead that is unsafe; none if none is, or all are."""
+    columns = min((case.depth for case in _unsafe_cases(risk)), default=0)
+    kept = [stratum for stratum in risk.strata if longest_run(stratum.name) < columns]
+    if not (columns and kept):
+        return None
+    refused = 1 - sum(stratum.probability for stratum in kept)
+    return Guard(columns, refused, _wrong(kept, exact=risk.exhaustive))
+
+
+def longest_run(stratum: str) -> int:
+    """How many neighbouring columns propagate, in each question of a stratum.
+
+    Up to six digits its name has a letter for each column; beyond, it says how long the longest
+    runs are.
+    """
+    if lengths := re.findall(r"\d+", stratum):
+        return max(map(int, lengths))
+    return max(map(len, re.findall("P+", stratum)), default=0)
+
+
+def _wrong(kept: list[StratumRisk], *, exact: bool) -> Rate:
+    weight = np.array([stratum.probability for stratum in kept])
+    asked = np.array([stratum.failed.of for stratum in kept])
+    failed = np.array([stratum.failed.count for stratum in kept])
+    if exact:
+        return Rate.exactly(int(failed.sum()), int(asked.sum()))
+    return weighted_rate(weight / weight.sum(), asked, failed)

@@ -10,11 +10,10 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-import msgspec
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from carryscope.core.evidence import TINY, wilson
+from carryscope.core.evidence import wilson
 from carryscope.task.columns import Columns
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
@@ -28,18 +27,11 @@ SHARED = 30_000
 """Further questions, distributed by probability."""
 
 
-class WeightedShare(msgspec.Struct, frozen=True):
+class WeightedShare(Rate, frozen=True):
     """A probability over the questions that meet a condition, with its 95 % interval."""
 
-    estimate: float
-    low: float
-    high: float
     of: int
     """Questions of the sample that meet the condition."""
-
-    def __post_init__(self) -> None:
-        if not -TINY <= self.low <= self.estimate + TINY <= self.high + 2 * TINY <= 1 + 3 * TINY:
-            raise ValueError("a share must lie in its interval, from 0 to 1")
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,8 @@ from carryscope.report.shelf import Shelf
 from carryscope.report.words import PASSES, TASK, is_sum
 from carryscope.task.operation import State
 from carryscope.training.summary import TrainingSummary
-from carryscope.verification.guard import guard
 from carryscope.verification.risk import RiskFinding
-from carryscope.verification.risk_verdict import SAFE, UNSAFE, how_often, on_what
+from carryscope.verification.risk_verdict import SAFE, UNSAFE, guard, how_often, on_what
 
 
 def verdict_section(shelf: Shelf) -> Section:
