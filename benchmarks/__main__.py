@@ -69,7 +69,7 @@ def bench(
 def measures(group: Group, peer: Path, seeds: int) -> Iterator[Measure]:
     """Measure one group, row by row."""
     from benchmarks import certificate, commands, node_maps, training
-    from carryscope.model.process import keep_freed_memory
+    from carryscope.core.machine import keep_freed_memory
 
     keep_freed_memory()
     if group == "training":

@@ -20,8 +20,9 @@ import carryscope
 from benchmarks.measure import Measure, Turn, in_turns, peer_process, timed
 from benchmarks.node_maps import leave_work
 from benchmarks.products import bare_step
+from carryscope.model.prediction import predict
 from carryscope.task.questions import Questions
-from carryscope.training.loop import held_out_loss
+from carryscope.training.data import held_out_questions
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
 
@@ -133,7 +134,8 @@ def steps_to_marks(seed: int, *, preset: str = "fast-5") -> dict[float, float]:
         trainer.advance()
         late = trainer.step % LOOK_EVERY == 0 and trainer.step > 0.5 * trainer.recipe.steps
         if late or trainer.step == trainer.recipe.steps:
-            loss = held_out_loss(trainer)
+            questions = held_out_questions(trainer.model.config.digits)
+            loss = predict(trainer.model, questions, free_running=False).loss.mean()
             reached |= {m: min(at, trainer.step) for m, at in reached.items() if loss <= m}
     return reached
 

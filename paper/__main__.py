@@ -20,8 +20,8 @@ from cyclopts import App, Parameter
 from carryscope.cli.bars import bars
 from carryscope.cli.console import log, print_json, print_plain
 from carryscope.cli.main import run as carried_out
+from carryscope.core.machine import cores
 from carryscope.core.storage import write_bytes
-from carryscope.core.workers import cores
 from carryscope.training.config import RunConfig
 from paper.study import RESULTS, left, make, read_records
 

@@ -33,14 +33,16 @@ if TYPE_CHECKING:
     from carryscope.stages import Stage
     from carryscope.sweeps.running import sweep
     from carryscope.task.columns import Columns
-    from carryscope.task.operation import ADD, Operation, State
+    from carryscope.task.operation import ADD, MIXED, SUBTRACT, Operation, State
     from carryscope.task.questions import Questions, parse_question
     from carryscope.training.config import RunConfig, TrainingConfig
     from carryscope.training.presets import PRESETS
 
 __all__ = [
     "ADD",
+    "MIXED",
     "PRESETS",
+    "SUBTRACT",
     "Ablate",
     "Answer",
     "CallError",
@@ -70,44 +72,33 @@ __all__ = [
     "train",
 ]
 
-_MODULE_OF = {
-    "import_model": "api",
-    "load": "api",
-    "study": "api",
-    "train": "api",
-    "CallError": "core.errors",
-    "WorkError": "core.errors",
-    "Progress": "core.progress",
-    "Stopped": "core.progress",
-    "Answer": "dissection.asking",
-    "Ablate": "dissection.interventions",
-    "Cut": "dissection.interventions",
-    "Node": "dissection.interventions",
-    "Patch": "dissection.interventions",
-    "ModelConfig": "model.config",
-    "Transformer": "model.transformer",
-    "repair": "repairing",
-    "Run": "run",
-    "Stage": "stages",
-    "sweep": "sweeps.running",
-    "Columns": "task.columns",
-    "ADD": "task.operation",
-    "Operation": "task.operation",
-    "State": "task.operation",
-    "Questions": "task.questions",
-    "parse_question": "task.questions",
-    "PRESETS": "training.presets",
-    "RunConfig": "training.config",
-    "TrainingConfig": "training.config",
+_NAMES_IN = {
+    "api": ("import_model", "load", "study", "train"),
+    "core.errors": ("CallError", "WorkError"),
+    "core.progress": ("Progress", "Stopped"),
+    "dissection.asking": ("Answer",),
+    "dissection.interventions": ("Ablate", "Cut", "Node", "Patch"),
+    "model.config": ("ModelConfig",),
+    "model.transformer": ("Transformer",),
+    "repairing": ("repair",),
+    "run": ("Run",),
+    "stages": ("Stage",),
+    "sweeps.running": ("sweep",),
+    "task.columns": ("Columns",),
+    "task.operation": ("ADD", "MIXED", "SUBTRACT", "Operation", "State"),
+    "task.questions": ("Questions", "parse_question"),
+    "training.config": ("RunConfig", "TrainingConfig"),
+    "training.presets": ("PRESETS",),
 }
-"""Where each name is defined."""
+"""The modules that define these names."""
 
 
 def __getattr__(name: str) -> Any:
     """A name of the public API, loaded when it is first used."""
-    if name not in _MODULE_OF:
-        raise AttributeError(f"carryscope has no '{name}'. It has: {', '.join(__all__)}.")
-    return getattr(import_module(f"carryscope.{_MODULE_OF[name]}"), name)
+    for module, names in _NAMES_IN.items():
+        if name in names:
+            return getattr(import_module(f"carryscope.{module}"), name)
+    raise AttributeError(f"carryscope has no '{name}'. It has: {', '.join(__all__)}.")
 
 
 def __dir__() -> list[str]:

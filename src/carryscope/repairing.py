@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from carryscope.core.errors import CallError, WorkError
-from carryscope.core.progress import Progress, Stopped, silent, stopping_at
+from carryscope.core.progress import Progress, Stopped, silent, stopping
 from carryscope.core.storage import only_writer, write_json
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.model.files import check_free
@@ -86,7 +86,8 @@ def repair(
     directory, began = Path(directory), time.monotonic()
     _check(source, directory, minutes)
     end = began + 60 * minutes
-    watched = stopping_at(end, "The time for the repair is up.", progress)
+    why = "The time for the repair is up."
+    watched = stopping(lambda: time.monotonic() > end, why, progress)
     runs = [_copied(source, directory / ROUNDS / "0")]
     try:
         while _fails(runs[-1], end, threads, watched) and len(runs) <= MOST_ROUNDS:

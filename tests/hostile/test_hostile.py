@@ -185,7 +185,7 @@ def test_output_never_goes_over_a_run_or_what_is_no_file(place, name, sound, tmp
 OPTIONS = {
     "train --out NEW --digits": ("2.5", "0", "21", "nan", "", "1e1", "9" * 5000, "[/x]"),
     "train --out NEW --seed": ("1.9", "-1", "nan", "", "0x1"),
-    "train --out NEW --until-loss": ("nan", "-1", "0", "", "x"),
+    "train --out NEW --learning-rate": ("nan", "-1", "0", "", "x"),
     "train --out NEW --d-model": ("1000000000", "-4", "2.0"),
     "train --out NEW --layers": ("1000000000", "0"),
     "train --out NEW --batch": ("1000000000000", "0"),

@@ -6,7 +6,7 @@ import pytest
 
 from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns, Task
-from carryscope.task.framework import DigitTask, framework, task_shares
+from carryscope.task.framework import DigitTask, framework
 from carryscope.task.questions import Questions
 
 SIZES = range(1, 21)
@@ -23,12 +23,10 @@ def every_question(digits):
 
 @pytest.mark.parametrize("digits", SIZES)
 def test_the_shares_of_each_digit_add_up_to_exactly_one(digits):
-    totals, classes = Counter(), Counter()
+    totals = Counter()
     for found in framework(digits):
         totals[found.learnt.digit] += found.share
-    for (digit, _), share in task_shares(digits).items():
-        classes[digit] += share
-    assert totals == classes == dict.fromkeys(range(digits + 1), 1)
+    assert totals == dict.fromkeys(range(digits + 1), 1)
 
 
 def test_the_five_digit_shares_are_those_worked_out_by_hand():
@@ -46,19 +44,13 @@ def test_the_five_digit_shares_are_those_worked_out_by_hand():
     assert shares["A5 US9 depth 4"] == Fraction(45, 1_000_000)
 
 
-def test_task_shares_are_those_counted_over_every_question():
-    tasks = Columns.of(every_question(3)).task
-    counted = {(k, task): int((tasks[:, k] == task).sum()) for k in range(4) for task in Task}
-    assert task_shares(3) == {pair: Fraction(n, len(tasks)) for pair, n in counted.items() if n}
-
-
-@pytest.mark.parametrize("digits", SIZES)
-def test_the_class_us9_of_a_column_is_every_us9_depth_of_the_digit_above(digits):
-    shares, above = task_shares(digits), Counter()
-    for found in framework(digits):
+def test_the_class_us9_of_a_column_is_every_us9_depth_of_the_digit_above():
+    above, tasks = Counter(), Columns.of(every_question(3)).task
+    for found in framework(3):
         if found.learnt.task is Task.US9:
             above[found.learnt.digit - 1] += found.share
-    assert above == {k: shares[k, Task.US9] for k in range(1, digits)}
+    counted = (tasks == Task.US9).sum(axis=0)
+    assert above == {k: Fraction(int(counted[k]), len(tasks)) for k in range(4) if counted[k]}
 
 
 @pytest.mark.parametrize("digits", SIZES)

@@ -16,7 +16,7 @@ from carryscope.task.algorithms import (
 )
 from carryscope.task.columns import Columns, Task
 from carryscope.task.curated import curated_questions, question_keys, without_curated
-from carryscope.task.framework import framework, task_shares
+from carryscope.task.framework import framework
 from carryscope.task.operation import ADD, MIXED, SUBTRACT
 from carryscope.task.questions import Questions, parse_question
 from carryscope.task.sampling import enriched, near_nines, uniform, with_nines, with_states
@@ -149,12 +149,6 @@ def test_look_aheads_have_the_chances_counted_over_every_question(digits, operat
         if here.any():
             counted[LookAhead(k, depth, carrying)] = Fraction(int(here.sum()), len(questions))
     assert counted == look_ahead_probabilities(digits, operation)
-    shares = {
-        (k, task): Fraction(int((columns.task[:, k] == task).sum()), len(questions))
-        for k, task in product(range(digits + 1), Task)
-        if (columns.task[:, k] == task).any()
-    }
-    assert shares == task_shares(digits, operation)
 
 
 def test_the_framework_of_subtraction_leaves_no_borrow_for_the_highest_digit():

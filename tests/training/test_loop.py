@@ -31,12 +31,6 @@ QUICK = run_config("tiny", {"steps": 12, "d_model": 24})
 pytestmark = pytest.mark.usefixtures("few_questions")
 
 
-@pytest.fixture
-def looking_often(monkeypatch):
-    """Look at the held-out loss every five steps."""
-    monkeypatch.setattr("carryscope.training.loop.LOOK_EVERY", 5)
-
-
 def weights(directory):
     return (directory / "model.safetensors").read_bytes()
 
@@ -223,17 +217,6 @@ def test_a_blur_costs_nothing_in_the_first_quarter_of_the_steps():
     assert not all(torch.equal(after[0][name], after[1][name]) for name in after[0])
 
 
-@pytest.mark.usefixtures("looking_often")
-def test_it_stops_at_a_target_loss_and_can_be_continued(tmp_path):
-    early = train(QUICK, tmp_path, until_loss=100.0)
-    assert early.steps == 5
-    assert load_model(tmp_path).config == QUICK.model
-    assert train(QUICK, tmp_path, until_loss=100.0).steps == 5
-    assert train(QUICK, tmp_path).steps == 12
-    train(QUICK, tmp_path / "whole")
-    assert weights(tmp_path) == weights(tmp_path / "whole")
-
-
 def fail_at(monkeypatch, name):
     """Let the end of a training die at one of its steps, as a kill would."""
 
@@ -243,30 +226,15 @@ def fail_at(monkeypatch, name):
     monkeypatch.setattr(f"carryscope.training.loop.{name}", die)
 
 
-@pytest.mark.usefixtures("looking_often")
-@pytest.mark.parametrize("until_loss", [None, 100.0])
 @pytest.mark.parametrize("name", ["save_weights", "summarise", "card"])
-def test_a_run_killed_while_it_finishes_ends_the_same(tmp_path, monkeypatch, name, until_loss):
-    whole = train(QUICK, tmp_path / "whole", until_loss=until_loss)
+def test_a_run_killed_while_it_finishes_ends_the_same(tmp_path, monkeypatch, name):
+    whole = train(QUICK, tmp_path / "whole")
     with monkeypatch.context() as patched:
         fail_at(patched, name)
         with pytest.raises(SystemExit):
-            train(QUICK, tmp_path / "cut", until_loss=until_loss)
-    again = train(QUICK, tmp_path / "cut", until_loss=until_loss)
-    assert again.steps == whole.steps == (12 if until_loss is None else 5)
+            train(QUICK, tmp_path / "cut")
+    assert train(QUICK, tmp_path / "cut").steps == whole.steps == 12
     assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
-
-
-@pytest.mark.usefixtures("looking_often")
-def test_a_run_killed_while_it_continues_beyond_a_target_never_shows_the_old_summary(
-    tmp_path, monkeypatch
-):
-    train(QUICK, tmp_path, until_loss=100.0)
-    with monkeypatch.context() as patched:
-        fail_at(patched, "summarise")
-        with pytest.raises(SystemExit):
-            train(QUICK, tmp_path)
-    assert train(QUICK, tmp_path, until_loss=100.0).steps == 12
 
 
 def test_a_checkpoint_that_outlived_its_run_is_dropped_on_the_next_call(tmp_path):

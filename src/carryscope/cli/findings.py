@@ -49,7 +49,7 @@ def dissect(
     show
         Show what is there, and make nothing.
     """
-    from carryscope.model.process import use_machine
+    from carryscope.core.machine import use_machine
     from carryscope.stages import DISSECTION
 
     if run is None and not show:
@@ -90,7 +90,7 @@ def risk(
     budget
         Stop after this many questions.
     """
-    from carryscope.model.process import use_machine
+    from carryscope.core.machine import use_machine
     from carryscope.stages import RISK
 
     chosen = opened(run)
@@ -130,7 +130,7 @@ def faithful(
     algorithm
         An algorithm of your own to compare with: file.py:name.
     """
-    from carryscope.model.process import use_machine
+    from carryscope.core.machine import use_machine
     from carryscope.stages import FAITHFULNESS
 
     chosen = opened(run)

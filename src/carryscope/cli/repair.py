@@ -34,7 +34,7 @@ def repair(
     minutes
         Stop after this many minutes.
     """
-    from carryscope.model.process import use_machine
+    from carryscope.core.machine import use_machine
     from carryscope.repairing import REPAIR
     from carryscope.repairing import repair as repair_run
 

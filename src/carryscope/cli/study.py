@@ -36,7 +36,7 @@ def study(
         The run directory.
     """
     from carryscope.api import study as study_run
-    from carryscope.model.process import use_machine
+    from carryscope.core.machine import use_machine
     from carryscope.report.findings import parts_of
     from carryscope.report.page import REPORT_FILE
     from carryscope.report.terminal import show

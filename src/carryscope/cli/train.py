@@ -58,7 +58,6 @@ def train(
     out: Path,
     preset: str | None = None,
     start_from: Path | None = None,
-    until_loss: float | None = None,
     threads: int | None = None,
     checkpoint_every: float = CHECKPOINT_SECONDS,
     json: Json = False,
@@ -84,8 +83,6 @@ def train(
     start_from
         A run to take the weights and the model from, and the recipe unless a preset is named.
         `--heads` above its own adds heads, which write nothing at first.
-    until_loss
-        Stop as soon as the loss on the fixed held-out questions is at most this.
     threads
         Processor threads. Default: all cores.
     checkpoint_every
@@ -102,7 +99,6 @@ def train(
             config,
             out,
             start_from=start_from,
-            until_loss=until_loss,
             threads=threads,
             checkpoint_every=checkpoint_every,
             progress=progress,

@@ -10,8 +10,7 @@ person pressed Ctrl-C or a driver was told to end. A stage that can keep what it
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, runtime_checkable
 
@@ -49,8 +48,8 @@ def silent(
     return nullcontext(unheard)
 
 
-def stopping_at(end: float, why: str, progress: Progress) -> Progress:
-    """The same progress, but it stops the work at a time of the monotonic clock."""
+def stopping(over: Callable[[], bool], why: str, progress: Progress = silent) -> Progress:
+    """The same progress, but it stops the work once `over` says so."""
 
     @contextmanager
     def watched(name: str, total: int | float | None = None, unit: str = "") -> Iterator[Advance]:
@@ -58,7 +57,7 @@ def stopping_at(end: float, why: str, progress: Progress) -> Progress:
 
             def checked(amount: int | float = 1, note: str = "") -> None:
                 advance(amount, note)
-                if time.monotonic() > end:
+                if over():
                     raise Stopped(why)
 
             yield checked

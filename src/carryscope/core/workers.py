@@ -11,7 +11,6 @@ that the caller can watch and stop. A killed worker costs what it was doing, and
 
 from __future__ import annotations
 
-import os
 import pickle
 import socket
 import time
@@ -24,6 +23,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from carryscope.core.errors import CallError, WorkError
+from carryscope.core.machine import cores
 from carryscope.core.processes import LOSSES, LocalProcesses, WorkersLost, reason
 
 I = TypeVar("I")  # noqa: E741
@@ -140,13 +140,6 @@ def _result(future: Future[T]) -> T:
     if type(error).__name__ == "KilledWorker":  # dask's, which is not always installed
         raise WorkersLost from error
     return future.result()
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def worker_count(workers: int | None) -> int:

@@ -20,7 +20,6 @@ from carryscope.core.errors import CallError
 from carryscope.core.words import listed
 from carryscope.dissection.loss_curve import LossCurve, task_curves, token_curves
 from carryscope.task.columns import Task
-from carryscope.task.framework import task_shares
 from carryscope.task.operation import BASE
 from carryscope.training.losses import StepRecord
 
@@ -96,7 +95,8 @@ def training_story(
     if not metrics:
         raise CallError("A training story needs at least one step. Got none.")
     tokens, tasks = token_curves(metrics, answer_names), task_curves(metrics, answer_names)
-    curves = {(f"A{k}", task): tasks[f"A{k}", task] for k, task in task_shares(digits)}
+    pairs = [(f"A{k}", task) for k in range(digits + 1) for task in Task]
+    curves = {pair: tasks[pair] for pair in pairs if tasks[pair].counts.any()}
     story = TrainingStory(
         steps=len(metrics),
         learnt_loss=LEARNT_LOSS,

@@ -111,7 +111,7 @@ def _first_block(model: Transformer, tokens: Int[Tensor, "batch row"], first_row
 def _embed(model: Transformer, tokens: Int[Tensor, "batch row"]) -> _Coordinates:
     """The batch as two-hot rows, with the LayerNorm scale of each (position, token)."""
     positions, vocabulary = tokens.shape[1], model.config.vocabulary
-    basis = _centred(torch.cat([model.pos_embed.W_pos[:positions], model.embed.W_E]))
+    basis = centred(torch.cat([model.pos_embed.W_pos[:positions], model.embed.W_E]))
     one_hot = F.one_hot(tokens.long(), vocabulary).to(basis.dtype)
     where = torch.eye(positions, dtype=basis.dtype, device=basis.device)
     two_hot = torch.cat([where.expand(len(tokens), -1, -1), one_hot], dim=-1)
@@ -153,7 +153,7 @@ def _attend(
     constant = written[:, m].sum(0) + attn.b_O
     mixed = (pattern * scale_of_key @ two_hot[:, None]).transpose(1, 2).flatten(2)
     coordinates = _with_ones(torch.cat([queries, mixed], dim=-1))
-    basis = _centred(torch.cat([own, written[:, :m].flatten(0, 1), constant[None]]))
+    basis = centred(torch.cat([own, written[:, :m].flatten(0, 1), constant[None]]))
     return coordinates, basis, pattern
 
 
@@ -184,8 +184,9 @@ def _unseen(scores: Float[Tensor, "batch head row key"], first_row: int) -> Tens
     return blank.triu(first_row + 1)
 
 
-def _centred(vectors: Float[Tensor, "k d_model"]) -> Float[Tensor, "k d_model"]:
-    return vectors - vectors.mean(-1, keepdim=True)
+def centred(vectors: Tensor, dim: int = -1) -> Tensor:
+    """The vectors less their mean, which LayerNorm removes wherever it reads."""
+    return vectors - vectors.mean(dim, keepdim=True)
 
 
 def _inverse_scale(centred: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch"]:

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from carryscope.model.answer_path import Unwritten, answer_rows, logits_of
+from carryscope.model.answer_path import Unwritten, answer_rows, centred, logits_of
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
 
 LEAD = 1e-3
@@ -59,10 +59,10 @@ def _both_ends(
     norm, mlp, W_U = model.ln_final, rows.block.mlp, model.unembed.W_U
     assert mlp is not None
     assert rows.neurons is not None
-    reading = _centred(norm.w[:, None] * W_U, dim=0)
+    reading = centred(norm.w[:, None] * W_U, dim=0)
     offset = norm.b @ W_U + model.unembed.b_U
-    writing = _centred(mlp.W_out, dim=-1)
-    x = _centred(rows.residual + mlp.b_out, dim=-1)
+    writing = centred(mlp.W_out)
+    x = centred(rows.residual + mlp.b_out)
 
     to_tokens_and_length = torch.cat([writing @ reading, writing.norm(dim=-1)[:, None]], dim=-1)
     added = rows.neurons @ to_tokens_and_length
@@ -76,8 +76,3 @@ def _lead(scores: Float[Tensor, "*batch token"]) -> Float[Tensor, "*batch"]:
     """How far the first token is ahead of the second."""
     first, second = scores.topk(2).values.unbind(-1)
     return first - second
-
-
-def _centred(vectors: Tensor, dim: int) -> Tensor:
-    """The final LayerNorm removes the mean of whatever it reads."""
-    return vectors - vectors.mean(dim, keepdim=True)

@@ -1,6 +1,6 @@
-"""The named sites of a model, and the visitors that read or change them.
+"""The named sites of a model, which the instrumented pass visits.
 
-In: a config. Out: the sites with their shapes; visitors for the instrumented pass.
+In: a config. Out: the sites with their shapes.
 
 A site is a place in the forward pass with a TransformerLens name, such as
 `blocks.0.attn.hook_z`. A visitor is a function `visit(name, value) -> value`.
@@ -9,7 +9,6 @@ A site is a place in the forward pass with a TransformerLens name, such as
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from carryscope.core.errors import CallError
@@ -89,16 +88,3 @@ def check_sites(config: ModelConfig, names: Sequence[str]) -> None:
             similar = [site for site in known if site.endswith(name.rpartition(".")[2])]
             hint = f" Did you mean {similar[0]}?" if similar else ""
             raise CallError(f"This model has no site '{name}'.{hint} See `carryscope sites`.")
-
-
-@dataclass(frozen=True)
-class Recorder:
-    """A visitor that keeps the values at the chosen sites."""
-
-    wanted: frozenset[str]
-    values: dict[str, Tensor] = field(default_factory=dict)
-
-    def __call__(self, name: str, value: Tensor) -> Tensor:
-        if name in self.wanted:
-            self.values[name] = value
-        return value

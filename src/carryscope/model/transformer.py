@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from carryscope.model.config import ModelConfig
-from carryscope.model.sites import Hook, Recorder, Visit, check_sites, leave_alone, sites
+from carryscope.model.sites import Hook, Visit, check_sites, leave_alone, sites
 
 LAYER_NORM_EPSILON = 1e-5
 """Added to the variance, as TransformerLens does."""
@@ -165,9 +165,14 @@ class Transformer(nn.Module):
         """The logits, and the value at each of the named sites (all of them by default)."""
         names = list(sites(self.config)) if names is None else names
         check_sites(self.config, names)
-        recorder = Recorder(frozenset(names))
-        logits = self(tokens, recorder)
-        return logits, recorder.values
+        values: dict[str, Tensor] = {}
+
+        def visit(name: str, value: Tensor) -> Tensor:
+            if name in names:
+                values[name] = value
+            return value
+
+        return self(tokens, visit), values
 
     def run_with_hooks(
         self, tokens: Int[Tensor, "batch row"], hooks: Sequence[tuple[str, Hook]]

@@ -9,9 +9,8 @@ seed is done twice.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from carryscope.core.errors import CallError
-from carryscope.core.progress import Advance, Progress, Stopped, silent
+from carryscope.core.progress import Progress, Stopped, silent, stopping
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
 from carryscope.core.workers import Outcome, Workers, cluster_workers, local_workers, shared_out
 from carryscope.model.files import CONFIG_FILE
@@ -40,9 +39,6 @@ Job = Callable[[Path, int, Progress], T]
 
 STOP_FILE = ".stop"
 """While this file is in the directory, workers keep what they have and end."""
-
-LOOK_EVERY = 1.0
-"""Seconds between two looks at the stop file."""
 
 ORPHANS = 60.0
 """Seconds to wait for a worker whose driver was killed. Local ones leave within two."""
@@ -193,21 +189,7 @@ def _note(outcome: Outcome[str, T], directory: Path) -> str:
 
 def until(stop: Path) -> Progress:
     """Progress that nobody sees, and that ends the work once there is a file at a path."""
-    looked = -LOOK_EVERY
-
-    def advance(amount: int | float = 1, note: str = "") -> None:
-        nonlocal looked
-        if time.monotonic() - looked > LOOK_EVERY:
-            looked = time.monotonic()
-            if stop.exists():
-                raise Stopped("Stopped. Finished stages are kept.")
-
-    def progress(
-        name: str, total: int | float | None = None, unit: str = ""
-    ) -> AbstractContextManager[Advance]:
-        return nullcontext(advance)
-
-    return progress
+    return stopping(stop.exists, "Stopped. Finished stages are kept.")
 
 
 def trained(config: RunConfig, directory: Path, *, threads: int, progress: Progress) -> Run:

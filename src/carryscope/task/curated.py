@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool, UInt
+from jaxtyping import UInt
 
 from carryscope.task.operation import ADD, BASE, MIXED, PAIRS, SUBTRACT, Array, Operation, State
 from carryscope.task.questions import Questions, check_digits
@@ -104,24 +104,15 @@ def question_keys(questions: Questions) -> UInt[Array, " batch"]:
 
 def without_curated(generator: np.random.Generator, questions: Questions) -> Questions:
     """The questions with every curated one replaced by a fresh uniform draw that is not."""
-    hit = _is_curated(questions)
-    if not hit.any():
-        return questions
-    first, second = questions.first.copy(), questions.second.copy()
-    while hit.any():
-        fresh = uniform(generator, int(hit.sum()), questions.digits)
-        first[hit], second[hit] = fresh.first, fresh.second
-        hit[hit] = _is_curated(replace(questions, first=first, second=second)[hit])
-    return replace(questions, first=first, second=second)
-
-
-def _is_curated(questions: Questions) -> Bool[Array, " batch"]:
     reserved = _curated_keys(questions.digits, questions.operation)
-    keys = question_keys(questions)
-    nearest = np.searchsorted(reserved, keys).clip(max=len(reserved) - 1)
-    return np.asarray(reserved[nearest] == keys)
+    while (hit := np.isin(question_keys(questions), reserved)).any():
+        fresh = uniform(generator, int(hit.sum()), questions.digits)
+        first, second = questions.first.copy(), questions.second.copy()
+        first[hit], second[hit] = fresh.first, fresh.second
+        questions = replace(questions, first=first, second=second)
+    return questions
 
 
 @lru_cache
 def _curated_keys(digits: int, operation: Operation) -> UInt[Array, " curated"]:
-    return np.sort(question_keys(curated_questions(digits, operation)))
+    return question_keys(curated_questions(digits, operation))

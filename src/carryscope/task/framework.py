@@ -65,25 +65,6 @@ def framework(digits: int, operation: Operation = ADD) -> tuple[Discovery, ...]:
     return tuple(found)
 
 
-def task_shares(digits: int, operation: Operation = ADD) -> dict[tuple[int, Task], Fraction]:
-    """The share of uniform questions in each task class of each digit, where there are any.
-
-    These are the pairs whose losses a training records. For each digit they add up to 1. Column
-    k passes a carry on where one arrives at k + 1 through at least one column.
-    """
-    chances = look_ahead_probabilities(digits, operation)
-    shares: dict[tuple[int, Task], Fraction] = {}
-    for k in range(digits + 1):
-        carry = sum((p for case, p in chances.items() if case[::2] == (k, True)), Fraction())
-        passed_on = sum(
-            (p for case, p in chances.items() if case[::2] == (k + 1, True) and case.depth),
-            Fraction(),
-        )
-        parts = {Task.BA: 1 - carry, Task.UC1: carry - passed_on, Task.US9: passed_on}
-        shares |= {(k, task): share for task, share in parts.items() if share}
-    return shares
-
-
 def _carry(digit: int, depth: int) -> DigitTask:
     """The task of using a carry that came through so many nines."""
     return DigitTask(digit, Task.US9 if depth else Task.UC1, depth)

@@ -40,13 +40,13 @@ def stratum_states(stratum: str) -> Int[Array, " column"]:
     They are those of the question as written: in `-KKPPG` kill and generate change places.
     """
     sign = stratum[:1] if stratum[:1] in _SIGNS else ""
-    states = [_STATE_OF_LETTER.get(letter) for letter in stratum.removeprefix(sign)]
-    if not states or None in states:
+    letters = stratum.removeprefix(sign)
+    if not is_pattern(letters) or ANY in letters:
         raise CallError(
             "A stratum has one letter per column: K (kill), P (propagate) or G (generate). "
             f"Got '{stratum}'."
         )
-    found = np.array(states[::-1], dtype=np.int8)
+    found = pattern_states(letters)
     found = _exchanged(found) if sign == "-" else found
     if sign and stratum_name(found[::-1].tolist(), SUBTRACT) != stratum:
         raise CallError(

@@ -15,7 +15,7 @@ from pathlib import Path
 from torch import Tensor
 
 from carryscope.core.errors import CallError, WorkError
-from carryscope.core.machine import check_memory
+from carryscope.core.machine import check_memory, use_machine
 from carryscope.core.progress import Progress, Stopped, silent
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
 from carryscope.model.files import (
@@ -27,8 +27,6 @@ from carryscope.model.files import (
     save_weights,
     weights_hash,
 )
-from carryscope.model.prediction import predict
-from carryscope.model.process import use_machine
 from carryscope.training.checkpoint import (
     CHECKPOINT_FILE,
     MetricsWriter,
@@ -38,19 +36,9 @@ from carryscope.training.checkpoint import (
     save_checkpoint,
 )
 from carryscope.training.config import CHECKPOINT_SECONDS, RunConfig, differences
-from carryscope.training.data import held_out_questions
 from carryscope.training.losses import RecentLoss, StepRecord
-from carryscope.training.summary import (
-    CARD_FILE,
-    FINDING_FILE,
-    TrainingSummary,
-    card,
-    summarise,
-)
+from carryscope.training.summary import CARD_FILE, FINDING_FILE, TrainingSummary, card, summarise
 from carryscope.training.trainer import Trainer, memory_needed
-
-LOOK_EVERY = 50
-"""Steps between measurements of the held-out loss, if there is a target to stop at."""
 
 
 def train(
@@ -58,12 +46,11 @@ def train(
     directory: Path,
     *,
     start_from: Path | None = None,
-    until_loss: float | None = None,
     threads: int | None = None,
     checkpoint_every: float = CHECKPOINT_SECONDS,
     progress: Progress = silent,
 ) -> TrainingSummary:
-    """Train a run to its end, or until its held-out loss is at most `until_loss`.
+    """Train a run to its end.
 
     `start_from` is the run whose weights the config starts from, if any; it is needed only once.
     `threads` holds for the whole process. Another number rounds sums differently, so a training
@@ -73,26 +60,19 @@ def train(
     """
     if not checkpoint_every >= 0:
         raise CallError(f"checkpoint_every must be at least 0. Got {checkpoint_every}.")
-    if until_loss is not None and not until_loss > 0:
-        raise CallError(f"until_loss must be above 0. Got {until_loss}.")
     check_memory(memory_needed(config), "This training")
     if threads is None:
         threads = note_in_checkpoint(directory, "threads") or None
     use_machine(threads)
     with only_writer(directory):
         _claim(config, directory)
-        finding = directory / FINDING_FILE
-        found = read_json(finding, TrainingSummary) if is_finished(directory) else None
-        if found is None or not _is_enough(found, config, until_loss):
-            # A run that stopped at a target continues: its finding no longer holds.
-            finding.unlink(missing_ok=True)
+        if not is_finished(directory):
             trainer = Trainer(config)
             seconds = _begin(trainer, config, directory, start_from)
-            seconds = _run(trainer, directory, seconds, until_loss, checkpoint_every, progress)
-            found = _finish(trainer, config, directory, seconds)
-        if _is_whole(found, config):
-            shutil.rmtree((directory / CHECKPOINT_FILE).parent, ignore_errors=True)
-        return found
+            seconds = _run(trainer, directory, seconds, checkpoint_every, progress)
+            _finish(trainer, config, directory, seconds)
+        shutil.rmtree((directory / CHECKPOINT_FILE).parent, ignore_errors=True)
+        return read_json(directory / FINDING_FILE, TrainingSummary)
 
 
 def is_finished(directory: Path) -> bool:
@@ -119,18 +99,6 @@ def _claim(config: RunConfig, directory: Path) -> None:
             f"The run at {directory} was started differently: {'; '.join(different)}. "
             "Ask for the same, or choose another --out."
         )
-
-
-def _is_whole(found: TrainingSummary, config: RunConfig) -> bool:
-    """Whether every step of the recipe was made."""
-    assert config.training is not None
-    return found.steps == config.training.steps
-
-
-def _is_enough(found: TrainingSummary, config: RunConfig, until_loss: float | None) -> bool:
-    """Whether a finished run has made every step, or reached the target."""
-    reached = until_loss is not None and found.held_out_loss.estimate <= until_loss
-    return reached or _is_whole(found, config)
 
 
 def _begin(trainer: Trainer, config: RunConfig, directory: Path, start_from: Path | None) -> float:
@@ -166,7 +134,6 @@ def _run(
     trainer: Trainer,
     directory: Path,
     seconds: float,
-    until_loss: float | None,
     checkpoint_every: float,
     progress: Progress,
 ) -> float:
@@ -185,7 +152,7 @@ def _run(
         try:
             if trainer.step:
                 advance(recipe.questions_in(trainer.step), f"continued at step {trainer.step}")
-            while trainer.step < recipe.steps and not _has_reached(trainer, until_loss):
+            while trainer.step < recipe.steps:
                 began = time.perf_counter()
                 record = trainer.advance()
                 metrics.write(record)
@@ -215,27 +182,9 @@ def _check_finite(record: StepRecord) -> None:
         )
 
 
-def _has_reached(trainer: Trainer, target: float | None) -> bool:
-    """Whether the held-out loss, measured every `LOOK_EVERY` steps, is at or below the target.
-
-    Checked before every step, so that a run killed at its target stops there again.
-    """
-    looks = target is not None and trainer.step > 0 and trainer.step % LOOK_EVERY == 0
-    return looks and held_out_loss(trainer) <= (target or 0.0)
-
-
-def held_out_loss(trainer: Trainer) -> float:
-    """The mean loss on the fixed held-out questions."""
-    questions = held_out_questions(trainer.model.config.digits)
-    return float(predict(trainer.model, questions, free_running=False).loss.mean())
-
-
-def _finish(
-    trainer: Trainer, config: RunConfig, directory: Path, seconds: float
-) -> TrainingSummary:
+def _finish(trainer: Trainer, config: RunConfig, directory: Path, seconds: float) -> None:
     """Write the weights, the card and the finding. The finding comes last: it means "done"."""
     save_weights(trainer.model, directory)
     summary = summarise(trainer.model.eval(), config, read_metrics(directory), seconds)
     write_bytes(directory / CARD_FILE, card(summary, config).encode())
     write_json(directory / FINDING_FILE, summary)
-    return summary

@@ -45,7 +45,6 @@ class TrainingSummary(Finding, frozen=True, kw_only=True):
     package_version: str
     seed: int
     steps: int
-    """Steps made, fewer than the recipe's if a target loss was reached before."""
     questions_seen: int
     seconds: float
     """Time spent in training steps, on one machine."""
