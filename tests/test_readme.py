@@ -85,7 +85,8 @@ def test_the_verdict_shown_is_the_one_that_was_found():
 
 def test_what_is_said_to_be_proved_is_in_the_certificate():
     proved = read_json(ROOT / "certificates" / "fast-5.json", Certificate)
-    assert f"<!-- proved -->\n> {proved.statement}\n" in README
+    page = (ROOT / "certificates" / "README.md").read_text()
+    assert f"<!-- proved -->\n> {proved.statement}\n" in page
     assert proved.weights_sha256 == load().weights_sha256
     wrong, measured = int(proved.proved_wrong) / int(proved.questions), load().risk().teacher_forced
     assert wrong < measured.low < measured.high < wrong + (1 - proved.decided)
@@ -110,13 +111,12 @@ def test_the_scoreboard_is_taken_from_the_speed_table():
     speed = (ROOT / "docs" / "speed.md").read_text()
     board = README.split("## Speed")[1].split("\n## ")[0]
     rows = [line for line in board.splitlines() if line.startswith("| ") and "---" not in line]
-    assert len(rows) > 3
+    assert len(rows) > 2
     assert all(row in speed for row in rows)
 
 
 def test_the_readme_is_short():
-    prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
-    assert len(prose.split()) < 1150
+    assert len(README.split()) <= 1020
 
 
 def test_every_link_within_the_repo_leads_somewhere():

@@ -95,8 +95,7 @@ def training_story(
     if not metrics:
         raise CallError("A training story needs at least one step. Got none.")
     tokens, tasks = token_curves(metrics, answer_names), task_curves(metrics, answer_names)
-    pairs = [(f"A{k}", task) for k in range(digits + 1) for task in Task]
-    curves = {pair: tasks[pair] for pair in pairs if tasks[pair].counts.any()}
+    curves = {pair: tasks[pair] for pair in _pairs(digits)}
     story = TrainingStory(
         steps=len(metrics),
         learnt_loss=LEARNT_LOSS,
@@ -110,6 +109,13 @@ def training_story(
     )
     sentences = (_digits, _tasks, _phases)
     return msgspec.structs.replace(story, statements=[s for of in sentences if (s := of(story))])
+
+
+def _pairs(digits: int) -> list[tuple[str, Task]]:
+    """The tasks of each digit. No carry arrives at A0; A_n has no column that passes one on."""
+    top = range(1, digits + 1)
+    digits_of = {Task.BA: range(digits + 1), Task.UC1: top, Task.US9: top[:-1]}
+    return [(f"A{k}", task) for k in range(digits + 1) for task in Task if k in digits_of[task]]
 
 
 def _digit_story(name: str, curve: LossCurve, digits: int) -> DigitStory:
