@@ -35,7 +35,7 @@ from carryscope.verification.before_after import (
     blind_digits,
     repair_statement,
 )
-from carryscope.verification.cases import CaseRisk, by_look_ahead
+from carryscope.verification.cases import pooled
 from carryscope.version import __version__
 
 ROUNDS = Path("rounds")
@@ -216,7 +216,7 @@ def _round(run: Run) -> Round:
         blind=blind_digits(_attention(run, silent), config.model.layout),
         wrong=risk.teacher_forced,
         evaluated=risk.evaluated,
-        depths=[CaseRisk.pooled(cases) for cases in by_look_ahead(risk.cases).values()],
+        depths=pooled(risk.cases),
     )
 
 

@@ -12,7 +12,7 @@ def test_two_runs_are_laid_over_each_other(tmp_path, capsys):
     assert run(["compare", "fast-5", "exact-5", "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"{out}\n"
     page = out.read_text()
-    for name in ("figure-losses", "figure-failures", "figure-staircases"):
+    for name in ("figure-losses", "table-failures", "figure-staircases"):
         assert f'id="{name}"' in page
     assert "The model is proved to answer all 10,000,000,000 questions right." in page
     assert "0.62%" in page

@@ -17,8 +17,8 @@ def drawn() -> Figure:
     for i, panel in enumerate(("left", "right")):
         plot = Plot(canvas, (i * 200, 0), (100, 100), Axis.linear(0, 3), Axis.linear(0, 6), panel)
         plot.line([(1, 5), (2, None), (3, 6)])
-        for x, y, tip in ((1, 5, 'one & "two" <b>'), (2, 6, "three")):
-            plot.dot(x, y, "#000000", tip)
+        for x, tip in ((1, 'one & "two" <b>'), (2, "three")):
+            plot.pointed(x, tip)
             canvas.records.append({"panel": panel, "x": x})
     return Figure(canvas, "Dots", "Two dots, twice.", "How to read it.")
 

@@ -79,8 +79,8 @@ def sweep(
         show(summary_parts(found), screen)
         print_plain(out / PAGE_FILE)
     if found.failures:
-        failures = [f"seed {one.seed}: {one.reason}" for one in found.failures]
-        raise WorkError(f"{len(failures)} of {len(named)} seeds failed; {failures[0]}")
+        seed, why = next(iter(found.failures.items()))
+        raise WorkError(f"{len(found.failures)} of {len(named)} seeds failed; seed {seed}: {why}")
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -15,6 +15,7 @@ from carryscope.task.questions import parse_question
 
 if TYPE_CHECKING:
     from carryscope.dissection.attention import AttentionFinding
+    from carryscope.model.config import ModelConfig
     from carryscope.task.tokens import Format
     from carryscope.verification.cases import CaseRisk
 
@@ -47,6 +48,15 @@ def is_sum(text: str | None, digits: int) -> bool:
     return False
 
 
+def shape(model: ModelConfig) -> str:
+    """The shape of a model: "5 digits, 1 layer, 3 heads"."""
+    return ", ".join(
+        f"{number} {name if number == 1 else f'{name}s'}"
+        for name in ("digit", "layer", "head")
+        if (number := getattr(model, f"{name}s"))
+    )
+
+
 def nines(count: int) -> str:
     """ "two nines"."""
     return counted(count, TASK.passing, TASK.passing_plural)
@@ -55,6 +65,11 @@ def nines(count: int) -> str:
 def carry(carrying: bool | None) -> str:
     """Whether a carry arrives: "a carry", "no carry"."""
     return f"{'a' if carrying else 'no'} {TASK.carry}"
+
+
+def look_ahead(case: CaseRisk) -> str:
+    """What lies below a digit: "two nines, a carry"."""
+    return f"{nines(case.depth)}, {carry(case.carrying)}"
 
 
 def above(case: CaseRisk) -> str:

@@ -1,64 +1,75 @@
 """What a sweep found: is the algorithm the same in all seeds?
 
-In: the findings of its seeds. Out: `Sweep`, kept as JSON. Each property has the share of seeds
-that have it, with a Wilson interval over seeds; each number has its median and range. An interval
-here is about other seeds of the same recipe. What is known of one seed has its own.
+In: the findings of its seeds. Out: `SeedFinding`, what can be compared between seeds, and `Sweep`,
+kept as JSON. The number of a head means nothing between seeds, so heads are named by the column
+they read. Each property has the share of seeds that have it, with a Wilson interval; each number
+has its median and range. An interval here is about other seeds of the same recipe.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 
 from carryscope.core.evidence import Share
 from carryscope.core.machine import machine
 from carryscope.core.words import between, brief, percent
-from carryscope.sweeps.seeds import (
-    AGREEMENT,
-    AGREES,
-    CASCADES_FAIL,
-    ERRORS_PREDICTED,
-    NO_WINNER,
-    PROPERTIES,
-    STAIRCASE,
-    SeedFinding,
-)
+from carryscope.dissection.attention import AttentionFinding, HeadRole
+from carryscope.dissection.purposes import SubtasksFinding
+from carryscope.report.words import look_ahead
+from carryscope.run import Run
 from carryscope.training.config import RunConfig
-from carryscope.verification.faithfulness import PREDICTS_ANSWERS
+from carryscope.training.summary import TrainingSummary
+from carryscope.verification.agreement import Agreement, AgreementFinding
+from carryscope.verification.algorithms import ALGORITHM_1
+from carryscope.verification.cases import pooled
+from carryscope.verification.faithfulness import PREDICTS_ANSWERS, PREDICTS_ERRORS
+from carryscope.verification.risk import RiskFinding
+from carryscope.verification.risk_verdict import SAFE, UNSAFE
 from carryscope.version import __version__
 
 SWEEP_FILE = Path("sweep.json")
+
+NO_WINNER = "no clear winner"
+"""In place of the algorithm that agrees best, where the runner-up may agree as well."""
+
+MOST = 0.5
+"""A head has a sub-task if it carries it for at least half of the answer digits that need it."""
+
+CASCADE = 2
+"""A carry through this many nines or more is a cascade."""
+
+CARRY = ("MC1", "state")
+"""Sub-tasks that give a column's carry."""
 
 TAIL = 0.025
 """Each tail of a 95 % interval."""
 
 
-class SeedFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A seed that failed."""
+class SeedFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of one seed. Its run has the rest."""
 
     seed: int
-    tried: int
-    reason: str
-
-
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Seeds that have something in common."""
-
-    name: str
-    share: Share
-    """Of the seeds to which it applies."""
-    seeds: list[int]
+    roles: str
+    """What the heads read: "own column, one below, two below"."""
+    algorithm: str
+    """The stated algorithm that agrees best, if its lead is more than chance. One that always
+    answers as Algorithm 1 does goes by that name."""
+    holds: dict[str, bool | None]
+    """Whether each of `PROPERTIES` holds; null if it does not apply."""
+    numbers: dict[str, float]
+    """Losses and shares, then wrong digits by look-ahead."""
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
     """A number over the seeds."""
 
-    name: str
-    of: int
-    """Seeds that have it."""
     median: float
     least: float
     most: float
@@ -68,118 +79,217 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     seeds, which are too few."""
 
     @classmethod
-    def measured(cls, name: str, values: Sequence[float]) -> Spread:
+    def measured(cls, values: Sequence[float]) -> Spread:
         """The spread of at least one value."""
         from scipy.stats import binom  # type: ignore[import-untyped]  # slow to import
 
-        ordered, of = sorted(values), len(values)
-        rank = int(binom.ppf(TAIL, of, 0.5)) - 1  # fewer values than this are below the median
+        ordered = sorted(values)
+        rank = int(binom.ppf(TAIL, len(values), 0.5)) - 1  # fewer values lie below the median
         low, high = (ordered[rank], ordered[-1 - rank]) if rank >= 0 else (None, None)
-        middle, least, most = median(ordered), ordered[0], ordered[-1]
-        return cls(name=name, of=of, median=middle, least=least, most=most, low=low, high=high)
+        return cls(median=median(ordered), least=ordered[0], most=ordered[-1], low=low, high=high)
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     """Many seeds of one recipe."""
 
     package_version: str
-    machine: str = ""
-    """Where it was summarised; unknown if empty."""
+    machine: str
+    """Where it was summarised."""
     recipe: RunConfig
     """What all runs have in common; its own seed does not matter."""
     seeds: list[int]
     results: list[SeedFinding]
-    failures: list[SeedFailure]
-    properties: list[Group]
-    numbers: list[Spread]
-    """Losses and shares, then wrong digits by look-ahead."""
-    roles: list[Group]
-    """Seeds by what their heads read, the largest group first."""
-    algorithms: list[Group]
-    """Seeds by the stated algorithm that agrees best with them."""
+    failures: dict[int, str]
+    """Seeds that failed, and why."""
+    properties: dict[str, Share]
+    """For each of `PROPERTIES`, the share of the seeds to which it applies."""
+    numbers: dict[str, Spread]
     statement: str
+
+
+class Studied(NamedTuple):
+    """The findings of a finished seed."""
+
+    digits: int
+    training: TrainingSummary
+    attention: AttentionFinding
+    subtasks: SubtasksFinding
+    risk: RiskFinding
+    agreement: AgreementFinding
+
+    @classmethod
+    def of(cls, run: Run) -> Studied:
+        """Those of a run; what is there is not made again."""
+        found, digits = run.dissection(), run.config.model.digits
+        assert found.attention is not None
+        assert found.subtasks is not None
+        agreement = run.faithfulness().agreement
+        return cls(digits, run.training(), found.attention, found.subtasks, run.risk(), agreement)
+
+    @property
+    def stated(self) -> Agreement:
+        """How well Algorithm 1 predicts its answers."""
+        return self.agreement.of(ALGORITHM_1).answer
+
+
+def seed_finding(seed: Studied) -> SeedFinding:
+    """What the findings of a seed say."""
+    stated = seed.stated
+    numbers = {
+        LOSSES[0]: seed.training.held_out_loss.estimate,
+        LOSSES[1]: seed.training.last_steps_loss,
+        "wrong answers": seed.risk.teacher_forced.estimate,
+        AGREEMENT: stated.agreement.estimate,
+        **({ALIKE: stated.errors_alike.estimate} if stated.errors_alike else {}),
+        **{f"wrong: {look_ahead(one)}": one.wrong.estimate for one in pooled(seed.risk.cases)},
+    }
+    return SeedFinding(
+        seed=seed.training.seed,
+        roles=roles_read(seed.attention),
+        algorithm=best_algorithm(seed.agreement),
+        holds={name: holds(seed) for name, holds in PROPERTIES.items()},
+        numbers=numbers,
+    )
+
+
+def roles_read(attention: AttentionFinding) -> str:
+    """What the heads read: own column first, those without a staircase last."""
+    deep = len({head.layer for head in attention.heads}) > 1
+    heads = sorted(attention.heads, key=lambda h: (h.layer, h.role is None, h.offset, h.head))
+    return ", ".join(f"{f'L{h.layer} ' * deep}{h.role or 'no staircase'}" for h in heads)
+
+
+def best_algorithm(found: AgreementFinding) -> str:
+    """The stated algorithm that clearly agrees best."""
+    if found.difference is not None and found.difference.low <= 0:
+        return NO_WINNER
+    best = found.best or "none"
+    return ALGORITHM_1 if best == found.of(ALGORITHM_1).same_as else best
+
+
+def _readers(below: int, seed: Studied) -> list[HeadRole]:
+    """The heads that read the column so far below."""
+    heads = seed.attention.heads
+    return [head for head in heads if head.role is not None and head.offset == below]
+
+
+def _carries(kinds: tuple[str, ...], below: int, seed: Studied) -> bool | None:
+    """Whether a head that reads a column so far below carries one of these sub-tasks of it."""
+    readers = _readers(below, seed)
+    least = max(1.0, MOST * (seed.digits + (below > 0) - below))
+    served: dict[tuple[int, int], set[str]] = {(h.layer, h.head): set() for h in readers}
+    for p in seed.subtasks.purposes:
+        alone = (p.layer, p.heads[0]) if len(p.heads) == 1 else None
+        if alone in served and p.kind in kinds and int(p.digit[1:]) - p.column == below:
+            served[alone].add(p.digit)
+    return any(len(digits) >= least for digits in served.values()) if readers else None
+
+
+def _predicts_errors(seed: Studied) -> bool | None:
+    alike = seed.stated.errors_alike
+    return None if alike is None else alike.low >= PREDICTS_ERRORS
+
+
+def _cascades_fail(seed: Studied) -> bool | None:
+    deep = [case for case in seed.risk.cases if case.depth >= CASCADE]
+    return any(case.wrong.low >= UNSAFE for case in deep) if deep else None
+
+
+def _shallow_safe(seed: Studied) -> bool:
+    return all(case.wrong.high <= SAFE for case in seed.risk.cases if case.depth < CASCADE)
+
+
+STAIRCASE, CASCADES_FAIL = "double staircase", "cascades fail"
+AGREES = f"agrees with Algorithm 1 on {brief(PREDICTS_ANSWERS)} of answers"
+ERRORS_PREDICTED = f"Algorithm 1 predicts {brief(PREDICTS_ERRORS)} of errors"
+"""Properties that the statement about a sweep names."""
+
+PROPERTIES: dict[str, Callable[[Studied], bool | None]] = {
+    STAIRCASE: lambda seed: seed.attention.staircase == "present",
+    "a head reads its own column": lambda seed: bool(_readers(0, seed)),
+    "a head reads the column one below": lambda seed: bool(_readers(1, seed)),
+    "a head reads the column two below": lambda seed: bool(_readers(2, seed)),
+    "the head on its own column carries BA": partial(_carries, ("BA",), 0),
+    "the head one below carries that column's carry": partial(_carries, CARRY, 1),
+    "the head two below carries that column's carry": partial(_carries, CARRY, 2),
+    "every sub-task of Algorithm 1 is carried": lambda seed: not seed.subtasks.missing,
+    AGREES: lambda seed: seed.stated.agreement.low >= PREDICTS_ANSWERS,
+    ERRORS_PREDICTED: _predicts_errors,
+    "digits with at most one nine below are safe": _shallow_safe,
+    CASCADES_FAIL: _cascades_fail,
+}
+"""Properties by name; null where one does not apply. Thresholds are those of the verdicts on a
+single run."""
+
+AGREEMENT = "answers that match Algorithm 1"
+ALIKE = "errors that match Algorithm 1"
+LOSSES = ("held-out loss", "loss of the last 100 steps")
+"""The numbers that are losses; the others are shares."""
 
 
 def summarised(
     recipe: RunConfig,
     seeds: Sequence[int],
     results: Sequence[SeedFinding],
-    failures: Sequence[SeedFailure],
+    failures: dict[int, str],
 ) -> Sweep:
     """The seeds of a recipe, summarised."""
-    found = Sweep(
+    answers = {name: [seed.holds[name] for seed in results] for name in PROPERTIES}
+    held = {
+        name: Share.measured(given.count(True), len(given) - given.count(None))
+        for name, given in answers.items()
+    }
+    values: dict[str, list[float]] = {}
+    for seed in results:
+        for name, value in seed.numbers.items():
+            values.setdefault(name, []).append(value)
+    spreads = {name: Spread.measured(found) for name, found in values.items()}
+    return Sweep(
         package_version=__version__,
         machine=machine(),
         recipe=recipe,
         seeds=list(seeds),
         results=list(results),
-        failures=list(failures),
-        properties=[_property(name, results) for name in PROPERTIES],
-        numbers=_spreads(results),
-        roles=_groups(results, lambda seed: seed.roles),
-        algorithms=_groups(results, lambda seed: seed.algorithm),
-        statement="",
+        failures=failures,
+        properties=held,
+        numbers=spreads,
+        statement=_statement(results, failures, held, spreads)
+        if results
+        else "No seed was finished.",
     )
-    return msgspec.structs.replace(found, statement=_statement(found))
 
 
-def _property(name: str, results: Sequence[SeedFinding]) -> Group:
-    answers = {seed.seed: seed.holds[name] for seed in results}
-    holding = [seed for seed, answer in answers.items() if answer]
-    applies = sum(answer is not None for answer in answers.values())
-    return Group(name=name, share=Share.measured(len(holding), applies), seeds=holding)
-
-
-def _spreads(results: Sequence[SeedFinding]) -> list[Spread]:
-    values: dict[str, list[float]] = {}
-    for seed in results:
-        for name, value in seed.numbers.items():
-            values.setdefault(name, []).append(value)
-    return [Spread.measured(name, found) for name, found in values.items()]
-
-
-def _groups(results: Sequence[SeedFinding], name: Callable[[SeedFinding], str]) -> list[Group]:
-    members: dict[str, list[int]] = {}
-    for seed in results:
-        members.setdefault(name(seed), []).append(seed.seed)
-    groups = [
-        Group(name=name, share=Share.measured(len(seeds), len(results)), seeds=seeds)
-        for name, seeds in members.items()
-    ]
-    return sorted(groups, key=lambda group: (-len(group.seeds), group.name))
-
-
-def _statement(found: Sweep) -> str:
-    if not found.results:
-        return "No seed was finished."
-    held = {one.name: one.share for one in found.properties}
-    roles, cascades = found.roles[0], held[CASCADES_FAIL]
-    failed = ", ".join(str(one.seed) for one in found.failures)
+def _statement(
+    results: Sequence[SeedFinding],
+    failures: dict[int, str],
+    held: dict[str, Share],
+    spreads: dict[str, Spread],
+) -> str:
+    roles, alike = _most_common([seed.roles for seed in results])
+    best, winners = _most_common([seed.algorithm for seed in results])
+    agree, cascades = held[AGREES], held[CASCADES_FAIL]
+    who, whose = "No seed agrees", "its"
+    if agree.count:
+        who, whose = f"{agree.count} of {agree.of} seeds agree", "their"
+    winner = f"Most often {best} agrees best, in {_seeds(winners)}."
+    if best == NO_WINNER:
+        winner = f"In {_seeds(winners)} no stated algorithm clearly agrees best."
     sentences = [
         f"A double staircase is present in {_seeds(held[STAIRCASE])}.",
-        f"In {_seeds(roles.share)} the heads read: {roles.name}.",
-        _agreement(found, held[AGREES]),
+        f"In {_seeds(alike)} the heads read: {roles}.",
+        f"{who} with Algorithm 1 on {brief(PREDICTS_ANSWERS)} of {whose} answers "
+        f"(median {percent(spreads[AGREEMENT].median)}).",
         f"{ERRORS_PREDICTED} in {_seeds(held[ERRORS_PREDICTED])}.",
-        _winner(found.algorithms[0]),
+        winner,
         f"Cascades fail in {_seeds(cascades)}." if cascades.of else "",
-        f"Failed seeds: {failed}." if failed else "",
+        f"Failed seeds: {', '.join(map(str, failures))}." if failures else "",
     ]
     return " ".join(filter(None, sentences))
 
 
-def _agreement(found: Sweep, held: Share) -> str:
-    """ "No seed agrees with Algorithm 1 on 99% of its answers (median 98.8%)"."""
-    middle = next(one.median for one in found.numbers if one.name == AGREEMENT)
-    who = f"{held.count} of {held.of} seeds agree" if held.count else "No seed agrees"
-    of = f"on {brief(PREDICTS_ANSWERS)} of {'their' if held.count else 'its'} answers"
-    return f"{who} with Algorithm 1 {of} (median {percent(middle)})."
-
-
-def _winner(largest: Group) -> str:
-    """The algorithm that most seeds agree best with."""
-    if largest.name == NO_WINNER:
-        return f"In {_seeds(largest.share)} no stated algorithm clearly agrees best."
-    return f"Most often {largest.name} agrees best, in {_seeds(largest.share)}."
+def _most_common(names: Sequence[str]) -> tuple[str, Share]:
+    name, count = Counter(names).most_common(1)[0]
+    return name, Share.measured(count, len(names))
 
 
 def _seeds(share: Share) -> str:

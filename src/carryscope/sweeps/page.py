@@ -13,16 +13,22 @@ from urllib.parse import quote
 
 from carryscope.core.storage import write_bytes
 from carryscope.core.words import between, brief, counted, percent, with_interval
+from carryscope.dissection.attention import AttentionFinding
+from carryscope.report.figures.curves import loss_charts
+from carryscope.report.figures.figure import Figure
+from carryscope.report.figures.grids import panelled
 from carryscope.report.markdown import as_text, markdown
 from carryscope.report.page import REPORT_FILE, Page, page_of
 from carryscope.report.parts import Facts, Note, Part, Picture, Section, Text
 from carryscope.report.sections.verdict import headline, proved
+from carryscope.report.sections.verification import case_cell
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Table
-from carryscope.sweeps import figures
-from carryscope.sweeps.finding import Spread, Sweep
-from carryscope.sweeps.seeds import AGREEMENT, ALIKE, LOSSES
+from carryscope.report.words import look_ahead, shape
+from carryscope.sweeps.finding import LOSSES, Sweep, best_algorithm, roles_read
+from carryscope.task.tokens import Format
 from carryscope.training.presets import changes
+from carryscope.verification.cases import pooled
 from carryscope.verification.faithfulness import PREDICTS_ANSWERS, PREDICTS_ERRORS
 from carryscope.verification.risk_verdict import SAFE, UNSAFE
 
@@ -44,34 +50,45 @@ THRESHOLDS = (
 def compare_page(shelves: Sequence[Shelf], place: Path) -> Page:
     """Runs over each other. `place` is where the page will stand: links are relative to it."""
     title = f"{counted(len(shelves), 'run').capitalize()} compared"
-    index = Section("runs", "The runs", "Runs", [_runs(shelves, place)])
-    return page_of(title, "carryscope compare", [index, *comparison(shelves)])
+    return page_of(title, "carryscope compare", [_index(shelves, place), *_compared(shelves)])
 
 
 def index_page(shelves: Sequence[Shelf], place: Path) -> Page:
     """A directory of runs, from which each report opens."""
-    title = f"{counted(len(shelves), 'run').capitalize()} in {place.name or place.resolve().name}"
-    index = Section("runs", "The runs", "Runs", [_runs(shelves, place)])
-    return page_of(title, "carryscope runs", [index])
+    title = f"{counted(len(shelves), 'run').capitalize()} in {place.resolve().name}"
+    return page_of(title, "carryscope runs", [_index(shelves, place)])
 
 
-def comparison(shelves: Sequence[Shelf]) -> list[Section]:
-    """Figures that lay runs over each other, as far as there are findings for them."""
-    bodies = {
-        "losses": ("How they learnt", any(one.story for one in shelves)),
-        "failures": ("Where they fail", any(one.risk for one in shelves)),
-        "staircases": ("How they add", any(one.dissection for one in shelves)),
-    }
-    return [
-        Section(name, title, title, [Picture(name, partial(getattr(figures, name), shelves))])
-        for name, (title, known) in bodies.items()
-        if known
-    ]
+def _compared(shelves: Sequence[Shelf]) -> list[Section]:
+    """Runs over each other, as far as there are findings for it."""
+    parts: dict[str, Picture | Table] = {}
+    if any(one.story for one in shelves):
+        parts["How they learnt"] = Picture("losses", partial(_losses, shelves))
+    if any(one.risk for one in shelves):
+        parts["Where they fail"] = _failures(shelves)
+    if any(_attention(one) for one in shelves):
+        parts["How they add"] = Picture("staircases", partial(_staircases, shelves))
+    return [Section(part.name, title, title, [part]) for title, part in parts.items()]
 
 
-def _runs(shelves: Sequence[Shelf], place: Path) -> Table:
+def _failures(shelves: Sequence[Shelf]) -> Table:
+    """Wrong digits by the nines below them, a line for each run."""
+    cases = [(one.name, case) for one in shelves if one.risk for case in pooled(one.risk.cases)]
+    return Table.crossed(
+        "failures",
+        "Wrong digits, by the nines directly below them",
+        cases,
+        "run",
+        row=lambda item: item[0],
+        column=lambda item: look_ahead(item[1]),
+        cell=lambda item: case_cell(item[1], f"{item[0]}, {look_ahead(item[1])}"),
+        caption="Teacher-forced, answer digits at all places together. '<': none failed.",
+    )
+
+
+def _index(shelves: Sequence[Shelf], place: Path) -> Section:
     """A line for each run: what it is, how well it adds, what is proved."""
-    return Table.of(
+    table = Table.of(
         "runs",
         "",
         shelves,
@@ -79,18 +96,21 @@ def _runs(shelves: Sequence[Shelf], place: Path) -> Table:
             "run": lambda one: _linked(one, place),
             "verdict": headline,
             "recipe": lambda one: one.config.preset or "imported",
-            "layers": lambda one: str(one.config.model.layers),
-            "heads": lambda one: str(one.config.model.heads),
-            "digits": lambda one: str(one.config.model.digits),
+            "model": lambda one: shape(one.config.model),
             "wrong answers": lambda one: (
                 with_interval(one.risk.teacher_forced) if one.risk is not None else "not measured"
+            ),
+            "heads read": lambda one: roles_read(found) if (found := _attention(one)) else "",
+            "agrees best with": lambda one: (
+                best_algorithm(one.faithfulness.agreement) if one.faithfulness is not None else ""
             ),
             "proved": lambda one: proved(one) or "nothing",
         },
         "A name opens the report of its run, if it was written.",
-        text=["recipe"],
-        prose=["verdict", "proved"],
+        text=["recipe", "model", "agrees best with"],
+        prose=["verdict", "heads read", "proved"],
     )
+    return Section("runs", "Run by run", "Runs", [table])
 
 
 def _linked(shelf: Shelf, place: Path) -> str:
@@ -102,125 +122,130 @@ def _linked(shelf: Shelf, place: Path) -> str:
     return Cell(shelf.name, link=f"./{quote(near.as_posix())}")
 
 
+def _attention(shelf: Shelf) -> AttentionFinding | None:
+    return shelf.dissection.attention if shelf.dissection is not None else None
+
+
+def _staircases(shelves: Sequence[Shelf]) -> Figure:
+    """Which column each head reads at each answer row, run by run."""
+    seen = [(one, found) for one in shelves if (found := _attention(one)) is not None]
+    present = sum(finding.staircase == "present" for _, finding in seen)
+    return Figure(
+        panelled([_reads(one.name, one.config.model.layout, found) for one, found in seen]),
+        "What the heads read, run by run",
+        "Small panels, one for each run: a row for each answer digit, a column for each pair of "
+        "question digits, and in it the heads that read it most. The double staircase is present "
+        f"in {present} of {len(seen)} runs.",
+        "Numbers are heads, each at the column that gets most of its attention; the darker, the "
+        "more.",
+    )
+
+
+def _reads(name: str, layout: Format, finding: AttentionFinding) -> Table:
+    columns = list(reversed(range(layout.digits)))
+
+    def cell(answer: str, column: int) -> Cell:
+        here = [r for r in finding.readings if (r.answer, r.top_column) == (answer, column)]
+        told = [f"H{r.head} gives it {brief(r.share.estimate)} of its attention" for r in here]
+        return Cell(
+            "".join(str(reading.head) for reading in here),
+            shade=max((reading.share.estimate for reading in here), default=0.0),
+            tip=f"{name}, {answer}, column {column}: {', '.join(told) or 'no head'}",
+        )
+
+    rows = [[answer, *(cell(answer, k) for k in columns)] for answer in layout.answer_names]
+    return Table("", name, ["", *(f"D{k}" for k in columns)], rows)
+
+
+def _losses(shelves: Sequence[Shelf]) -> Figure:
+    """The training loss of each run over its steps."""
+    curves = {}
+    for shelf in shelves:
+        if shelf.story is not None:
+            digits = [v for v in shelf.story.curves.digit_loss.values() if None not in v]
+            means = [sum(values) / len(values) for values in zip(*digits, strict=True)]
+            curves[shelf.name] = list(zip(shelf.story.curves.steps, means, strict=True))
+    return Figure(
+        loss_charts({"": curves}),
+        "Training loss",
+        f"A line chart: the training loss of {len(curves)} runs over their steps.",
+        "Mean over all answer digits, on each recipe's own questions.",
+    )
+
+
 # A sweep
 
 
 def write_pages(found: Sweep, shelves: Sequence[Shelf], directory: Path) -> None:
     """Write both files next to the runs."""
-    write_bytes(directory / TABLES_FILE, sweep_tables(found).encode())
-    sweep_page(found, shelves).save(directory / PAGE_FILE)
+    write_bytes(directory / TABLES_FILE, sweep_tables(found, shelves, directory).encode())
+    sweep_page(found, shelves, directory).save(directory / PAGE_FILE)
 
 
-def sweep_page(found: Sweep, shelves: Sequence[Shelf]) -> Page:
-    """The tables of a sweep, and its seeds over each other."""
-    answer, *rest = sections(found)
-    return page_of(question(found), "carryscope sweep", [answer, *comparison(shelves), *rest])
+def sweep_page(found: Sweep, shelves: Sequence[Shelf], place: Path) -> Page:
+    """What the seeds have in common, and the seeds over each other."""
+    return page_of(_title(found), "carryscope sweep", _sections(found, shelves, place))
 
 
-def sweep_tables(found: Sweep) -> str:
+def sweep_tables(found: Sweep, shelves: Sequence[Shelf], place: Path) -> str:
     """The page without its pictures, in Markdown."""
-    return f"# {as_text(question(found))}\n\n{markdown(sections(found))}\n"
+    return f"# {as_text(_title(found))}\n\n{markdown(_sections(found, shelves, place))}\n"
 
 
-def question(found: Sweep) -> str:
-    """The title of the page."""
+def _title(found: Sweep) -> str:
     name = found.recipe.preset or "a recipe of its own"
     return f"{counted(len(found.results), 'seed').capitalize()} of {name}: the same algorithm?"
 
 
-def sections(found: Sweep) -> list[Section]:
-    """What the seeds have in common, seed by seed, and how that was found."""
-    parts: dict[str, tuple[str, list[Part]]] = {
-        "answer": ("What the seeds have in common", summary_parts(found)),
-        "numbers": ("How well they add", [_spreads(found)] if found.results else []),
-        "seeds": ("Seed by seed", [_seeds(found)] if found.results else []),
-        "method": ("How this was made", [_method(found)]),
-    }
-    return [Section(name, title, title, body) for name, (title, body) in parts.items() if body]
+def _sections(found: Sweep, shelves: Sequence[Shelf], place: Path) -> list[Section]:
+    """What the seeds have in common, the seeds over each other, and how that was found."""
+    numbers = Section("numbers", "How well they add", "Numbers", [_spreads(found)])
+    return [
+        Section("answer", "What the seeds have in common", "In common", summary_parts(found)),
+        *([*_compared(shelves), numbers, _index(shelves, place)] if shelves else []),
+        Section("method", "How this was made", "Method", [_method(found)]),
+    ]
 
 
 def summary_parts(found: Sweep) -> list[Part]:
     """What the sweep found, for the top of the page and for a terminal."""
-    notes = [f"Seed {one.seed} failed {one.tried} times: {one.reason}" for one in found.failures]
-    return [
-        Text(found.statement, lead=True),
-        *([_held(found)] if found.results else []),
-        *(Note(note, "Failed") for note in notes),
-    ]
-
-
-def _held(found: Sweep) -> Table:
-    """Properties, and the seeds that have them."""
-    return Table.of(
+    held = Table.of(
         "held",
         "What holds in how many seeds",
-        [one for one in found.properties if one.share.of],
+        [(name, share) for name, share in found.properties.items() if share.of],
         {
-            "holds": lambda one: one.name,
-            "seeds": lambda one: f"{one.share.count} of {one.share.of}",
-            "95 % interval": lambda one: between(one.share),
+            "holds": lambda item: item[0],
+            "seeds": lambda item: f"{item[1].count} of {item[1].of}",
+            "95 % interval": lambda item: between(item[1]),
         },
     )
+    return [
+        Text(found.statement, lead=True),
+        *([held] if found.results else []),
+        *(Note(why, f"Seed {seed} failed") for seed, why in found.failures.items()),
+    ]
 
 
 def _spreads(found: Sweep) -> Table:
     """Numbers over the seeds, and wrong digits by look-ahead."""
+
+    def ends(name: str, low: float | None, high: float | None) -> str:
+        if low is None or high is None:
+            return "too few seeds"
+        return f"{_value(name, low)} to {_value(name, high)}"
+
     return Table.of(
         "spreads",
         "The numbers",
-        found.numbers,
+        found.numbers.items(),
         {
-            "number": lambda one: one.name,
-            "median": lambda one: _value(one.name, one.median),
-            "95 % interval of the median": _of_median,
-            "range over seeds": lambda one: _ends(one.name, one.least, one.most),
+            "number": lambda item: item[0],
+            "median": lambda item: _value(item[0], item[1].median),
+            "95 % interval of the median": lambda item: ends(item[0], item[1].low, item[1].high),
+            "range over seeds": lambda item: ends(item[0], item[1].least, item[1].most),
         },
         "Ranges are those of the seeds' estimates. Few questions have four nines or more below a "
         "digit, so there the range is mostly chance.",
-    )
-
-
-def _seeds(found: Sweep) -> Table:
-    return Table.of(
-        "seeds",
-        "The seeds",
-        found.results,
-        {
-            "seed": lambda one: Cell(str(one.seed), link=f"./seed-{one.seed}/{REPORT_FILE}"),
-            LOSSES[0]: lambda one: _value(LOSSES[0], one.numbers[LOSSES[0]]),
-            "wrong answers": lambda one: with_interval(one.failure),
-            AGREEMENT: lambda one: percent(one.numbers[AGREEMENT]),
-            ALIKE: lambda one: percent(one.numbers[ALIKE]) if ALIKE in one.numbers else "no errors",
-            "agrees best with": lambda one: one.algorithm,
-            "staircase": lambda one: one.staircase,
-            "heads read": lambda one: one.roles,
-        },
-        "Staircase, heads and sub-tasks from `carryscope dissect`, wrong answers over all "
-        "questions from `carryscope risk`, agreement from `carryscope faithful`.",
-        text=["agrees best with", "staircase"],
-        prose=["heads read"],
-    )
-
-
-def _method(found: Sweep) -> Facts:
-    model, training = found.recipe.model, found.recipe.training
-    assert training is not None
-    name = found.recipe.preset or "its own"
-    changed = f" ({'; '.join(differing)})" if (differing := changes(found.recipe)) else ""
-    where = f", on {found.machine}" if found.machine else ""
-    return Facts(
-        {
-            "Recipe": f"{name}{changed}; {training.steps:,} steps",
-            "Model": f"{model.digits} digits, {model.layers} layers, {model.heads} heads, d_model "
-            f"{model.d_model}, {model.format} format",
-            "Seeds": ", ".join(map(str, found.seeds)),
-            "Command": f"carryscope sweep --preset {found.recipe.preset} --seeds "
-            f"{','.join(map(str, found.seeds))} --out DIR",
-            "Version": f"carryscope {found.package_version}{where}",
-            "Intervals": "95 %. Those of a seed are over questions. Those of a share of seeds "
-            "(Wilson) and of a median (by order) are over seeds.",
-            "Thresholds": THRESHOLDS,
-        }
     )
 
 
@@ -228,11 +253,18 @@ def _value(name: str, value: float) -> str:
     return f"{value:.4f}" if name in LOSSES else percent(value)
 
 
-def _ends(name: str, low: float, high: float) -> str:
-    return f"{_value(name, low)} to {_value(name, high)}"
-
-
-def _of_median(spread: Spread) -> str:
-    if spread.low is None or spread.high is None:
-        return "too few seeds"
-    return _ends(spread.name, spread.low, spread.high)
+def _method(found: Sweep) -> Facts:
+    assert found.recipe.training is not None
+    changed = f" ({'; '.join(differing)})" if (differing := changes(found.recipe)) else ""
+    return Facts(
+        {
+            "Recipe": f"{found.recipe.preset or 'its own'}{changed}; "
+            f"{found.recipe.training.steps:,} steps",
+            "Command": f"carryscope sweep --preset {found.recipe.preset} --seeds "
+            f"{','.join(map(str, found.seeds))} --out DIR",
+            "Version": f"carryscope {found.package_version}, on {found.machine}",
+            "Intervals": "95 %. Those of a seed are over questions. Those of a share of seeds "
+            "(Wilson) and of a median (by order) are over seeds.",
+            "Thresholds": THRESHOLDS,
+        }
+    )

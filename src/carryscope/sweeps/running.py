@@ -22,11 +22,18 @@ from carryscope.core.progress import Progress, Stopped, silent, stopping
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
 from carryscope.core.workers import Outcome, Workers, cluster_workers, local_workers, shared_out
 from carryscope.model.files import CONFIG_FILE
+from carryscope.report.page import REPORT_FILE
 from carryscope.run import Run
 from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING
-from carryscope.sweeps.finding import SWEEP_FILE, SeedFailure, Sweep, summarised
+from carryscope.sweeps.finding import (
+    SWEEP_FILE,
+    SeedFinding,
+    Studied,
+    Sweep,
+    seed_finding,
+    summarised,
+)
 from carryscope.sweeps.page import write_pages
-from carryscope.sweeps.seeds import SeedFinding, Studied, seed_finding
 from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import RunConfig, differences
 from carryscope.training.loop import train
@@ -69,17 +76,20 @@ def sweep(
     _check(recipe, seeds, directory)
     names = {seed: f"seed-{seed}" for seed in seeds}
     jobs = {name: partial(study_seed, with_seed(recipe, seed)) for seed, name in names.items()}
-    crew = partial(side_by_side, workers=workers, threads=threads, cluster=cluster)
-    outcome = crew(jobs, directory, unit="seeds", progress=progress)
+    outcome = side_by_side(
+        jobs,
+        directory,
+        workers=workers,
+        threads=threads,
+        cluster=cluster,
+        unit="seeds",
+        progress=progress,
+    )
     found = summarised(
         recipe,
         seeds,
         [outcome.done[name] for name in names.values() if name in outcome.done],
-        [
-            SeedFailure(seed=seed, tried=outcome.tried[name], reason=outcome.failed[name])
-            for seed, name in names.items()
-            if name in outcome.failed
-        ],
+        {seed: outcome.failed[name] for seed, name in names.items() if name in outcome.failed},
     )
     # The record comes last: where there is one, there are its pages.
     shelves = [Run(directory / name).shelf() for name in names.values() if name in outcome.done]
@@ -90,7 +100,12 @@ def sweep(
 
 def study_seed(config: RunConfig, directory: Path, threads: int, progress: Progress) -> SeedFinding:
     """Bring the run of one seed to its end, and take from its findings what a sweep compares."""
-    run = brought_to_end(config, directory, threads=threads, progress=progress)
+    run = trained(config, directory, threads=threads, progress=progress)
+    run.dissection(progress=progress)
+    run.risk(progress=progress)
+    run.faithfulness(progress=progress)
+    if not (directory / REPORT_FILE).exists():
+        run.report(progress=progress)
     return seed_finding(Studied.of(run))
 
 
@@ -134,15 +149,15 @@ def side_by_side(
     `threads` each) or the workers of the dask cluster at the address `cluster`. A job that fails
     is tried once more; if it fails again, the others go on.
     """
-    count, each = _crew(workers, threads, cluster)
     where, over = directory.absolute(), 0
-    items = {name: (name, job) for name, job in jobs.items()}
     stop = where / STOP_FILE
+    crew = _crew(where, stop, workers, threads, cluster)
+    items = {name: (name, job) for name, job in jobs.items()}
     with only_writer(directory), progress("side by side", len(jobs), unit) as advance:
         stop.unlink(missing_ok=True)
-        with _workers(count, each, cluster, (where, each, stop)) as crew:
+        with crew as there:
             try:
-                for outcome in crew.as_they_finish(_do, items):
+                for outcome in there.as_they_finish(_do, items):
                     finished = len(outcome.done) + len(outcome.failed)
                     advance(finished - over, _note(outcome, where))
                     over = finished
@@ -155,23 +170,18 @@ def side_by_side(
     return outcome
 
 
-def _crew(workers: int | None, threads: int | None, cluster: str | None) -> tuple[int, int]:
-    """How many local workers, and how many threads each worker has, here or on the cluster."""
+def _crew(
+    directory: Path, stop: Path, workers: int | None, threads: int | None, cluster: str | None
+) -> AbstractContextManager[Workers]:
+    """Local processes, or the workers of a cluster."""
     if cluster is None:
-        return shared_out(workers, threads)
+        count, each = shared_out(workers, threads)
+        return local_workers(count, threads=each, shared=(directory, each, stop))
     if workers is not None:
         raise CallError("A cluster has its own workers: leave out --workers.")
     if threads is not None and threads < 1:
         raise CallError(f"threads must be at least 1. Got {threads}.")
-    return 0, threads or 1
-
-
-def _workers(
-    count: int, threads: int, cluster: str | None, shared: object
-) -> AbstractContextManager[Workers]:
-    if cluster is None:
-        return local_workers(count, threads=threads, shared=shared)
-    return cluster_workers(cluster, shared=shared)
+    return cluster_workers(cluster, shared=(directory, threads or 1, stop))
 
 
 def _do(shared: tuple[Path, int, Path], item: tuple[str, Job[T]]) -> T:
@@ -198,15 +208,6 @@ def trained(config: RunConfig, directory: Path, *, threads: int, progress: Progr
         """No worker of a driver that was killed is at this run."""
     train(config, directory, threads=threads, progress=progress)
     return Run(directory)
-
-
-def brought_to_end(config: RunConfig, directory: Path, *, threads: int, progress: Progress) -> Run:
-    """A run with all its findings; those that are there are not made again."""
-    run = trained(config, directory, threads=threads, progress=progress)
-    run.dissection(progress=progress)
-    run.risk(progress=progress)
-    run.faithfulness(progress=progress)
-    return run
 
 
 def stage(run: Path) -> str:

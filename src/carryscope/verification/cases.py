@@ -62,6 +62,11 @@ def by_look_ahead(cases: Iterable[CaseRisk]) -> dict[tuple[int, bool], list[Case
     return groups
 
 
+def pooled(cases: Iterable[CaseRisk]) -> list[CaseRisk]:
+    """A case for each look-ahead, answer digits at all places together."""
+    return [CaseRisk.pooled(group) for group in by_look_ahead(cases).values()]
+
+
 def case_risks(tally: Tally) -> list[CaseRisk]:
     """Every look-ahead, the highest digit first."""
     cases = []

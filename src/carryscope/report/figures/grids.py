@@ -100,23 +100,27 @@ def _above(table: Table, *, upright: bool) -> float:
 
 
 def panelled(tables: Sequence[Table], legend: str = "", across: int | None = None) -> Canvas:
-    """Grids of the same shape side by side, by default as many as fit."""
-    canvas, columns = Canvas(), len(tables[0].head) - 1
+    """Grids side by side, by default as many as fit. Names that all rows share stand once."""
+    canvas, columns = Canvas(), max(len(table.head) for table in tables) - 1
     names = max(len(row[0]) for table in tables for row in table.rows) * CHARACTER + 8
 
     def width(side_by_side: int) -> float:
         return (PAGE - names) / side_by_side / (columns + 1)
 
     fitting = next((n for n in range(len(tables), 1, -1) if width(n) >= NARROW), 1)
-    across = across or fitting
-    cell = min(WIDE if len(tables) <= 2 else ROW, max(NARROW, width(across)))
-    tall = TITLE + _above(tables[0], upright=True) + ROW * len(tables[0].rows) + GAP
+    cell = min(WIDE if len(tables) <= 2 else ROW, max(NARROW, width(across or fitting)))
+    alike = len({tuple(row[0] for row in table.rows) for table in tables}) == 1
+    titles = max(len(table.title) for table in tables) * CHARACTER * 1.1
+    step = max(cell * columns, titles) + GAP + (0.0 if alike else names)
+    across = across or max(1, min(fitting, int((PAGE - names) // step)))
+    tall = TITLE + GAP
+    tall += max(_above(table, upright=True) + ROW * len(table.rows) for table in tables)
     for i, table in enumerate(tables):
         down, right = divmod(i, across)
-        x, y = names + right * (cell * columns + GAP), down * tall
+        x, y = names + right * step, down * tall
         canvas.text(x, y + TITLE / 2, table.title, anchor="start", size=11.0, weight="bold")
-        first = names if right == 0 else 0.0
-        sizes = [first, *([cell] * columns)]
+        first = names if right == 0 or not alike else 0.0
+        sizes = [first, *([cell] * (len(table.head) - 1))]
         _grid(canvas, x - first, y + TITLE, table, sizes, ROW, upright=True)
         canvas.records += [
             {"panel": table.title, "row": row[0], "column": name, "share": round(shown.shade, 4)}

@@ -119,12 +119,6 @@ class Plot:
             move = "M" if value is None else "L"
         self.canvas.line(path or "M0,0", stroke=colour, width=width, dash=dash)
 
-    def dot(
-        self, at: Number, value: Number, colour: str, tip: str = "", radius: float = 2.5
-    ) -> None:
-        x, y = self.x(at) - radius, self.y(value) - radius
-        self.canvas.box(x, y, 2 * radius, 2 * radius, fill=colour, radius=radius, tip=tip)
-
     def pointed(self, at: Number, tip: str, width: float = 7.0) -> None:
         """An unseen stripe from top to bottom that says something to those who point at it."""
         self.canvas.box(

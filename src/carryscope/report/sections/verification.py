@@ -9,7 +9,7 @@ from carryscope.core.words import percent, with_interval
 from carryscope.report.parts import Facts, Folded, More, Part, Section, evidence
 from carryscope.report.sections.algorithm import where_it_fails
 from carryscope.report.tables import Cell, Faint, Table
-from carryscope.report.words import LETTERS, TASK, above, carry, control_name, nines
+from carryscope.report.words import LETTERS, TASK, above, control_name, look_ahead
 from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.faithfulness import FaithfulnessFinding
 from carryscope.verification.risk import RiskFinding
@@ -32,22 +32,23 @@ def _cases(risk: RiskFinding) -> Table:
         "How often a digit is wrong, by the nines directly below it",
         [case for cases in by_look_ahead(risk.cases).values() for case in cases],
         "below",
-        row=lambda case: f"{nines(case.depth)}, {carry(case.carrying)}",
+        row=look_ahead,
         column=lambda case: case.digit,
-        cell=_case,
+        cell=case_cell,
         caption="Of questions of the kind, teacher-forced. A carry: one comes through the nines. "
         "'<': none failed.",
     )
 
 
-def _case(case: CaseRisk) -> Cell:
+def case_cell(case: CaseRisk, whose: str = "") -> Cell:
+    """How often digits are wrong at a look-ahead; none that failed is not 0 %."""
     rate = case.wrong
     unseen = rate.estimate == 0 and rate.high > 0
     return Cell(
         f"<{percent(rate.high)}" if unseen else percent(rate.estimate),
         tone="faint" if unseen else "wrong",
         shade=rate.estimate,
-        tip=f"{above(case)}: {with_interval(rate)} wrong, {case.asked:,} asked; "
+        tip=f"{whose or above(case)}: {with_interval(rate)} wrong, {case.asked:,} asked; "
         f"{percent(case.probability)} of all questions",
     )
 
