@@ -188,7 +188,7 @@ def test_an_imported_model_can_be_asked_and_exported_but_not_trained(capsys, tmp
     write_state_dict(Run(tiny_run).model(), tmp_path / "model.pth")
     where = str(tmp_path / "run")
     assert run(["import", str(tmp_path / "model.pth"), "--out", where]) == 0
-    assert "Imported: 2 digits, layers 1, heads 2." in capsys.readouterr().out
+    assert "Imported: 2 digits, 1 layer, 2 heads." in capsys.readouterr().out
     assert run(["ask", where, "1+2", "--json"]) == 0
     capsys.readouterr()
     assert run(["export", where, "--to", "tl", "--json"]) == 0

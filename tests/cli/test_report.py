@@ -21,7 +21,7 @@ def test_a_report_can_be_written_elsewhere_and_its_path_read_by_machines(
 ):
     out = tmp_path / "deep" / "mine.html"
     assert run(["report", str(tiny_run), "--out", str(out), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"report": str(out)}
+    assert json.loads(capsys.readouterr().out) == {"path": str(out)}
     assert out.exists()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +53,10 @@ def ask(
     run, sums = _split(words, file)
     given = _answers(run_directory(run), sums, without)
     if csv:
-        _print_csv(given)
+        from carryscope.report.tables import as_csv
+
+        names = ("question", "answer", "truth", "correct")
+        sys.stdout.write(as_csv([{name: getattr(one, name) for name in names} for one in given]))
     elif json:
         print_json(given[0] if len(given) == 1 and not file else given)
     else:
@@ -108,12 +110,6 @@ def _names_a_run(word: str) -> bool:
 
 def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-def _print_csv(given: Sequence[Answer]) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(("question", "answer", "truth", "correct"))
-    writer.writerows((one.question, one.answer, one.truth, one.correct) for one in given)
 
 
 def _show(given: Sequence[Answer]) -> None:

@@ -17,13 +17,32 @@ from rich.progress import Progress as RichProgress
 
 from carryscope.cli.console import log, print_plain
 from carryscope.core.progress import Advance, Progress, Stopped
-from carryscope.core.words import visible
+from carryscope.core.words import brief, visible
 
 LOG_SECONDS = 10.0
 """Time between log lines where there is no terminal for a bar."""
 
 
-class Bars:
+@contextlib.contextmanager
+def bars(threads: int | None = None) -> Iterator[Progress]:
+    """Bars for as long as a command works, with so many threads.
+
+    Ctrl-C and SIGTERM become a wish to stop.
+    """
+    from carryscope.core.machine import use_machine
+
+    use_machine(threads)
+    shown = _Bars()
+    handled = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, shown.request_stop) for number in handled}
+    try:
+        yield shown
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Bars:
     """Shows what the stages report, and passes on the wish to stop."""
 
     def __init__(self) -> None:
@@ -39,7 +58,7 @@ class Bars:
         self, name: str, total: int | float | None = None, unit: str = ""
     ) -> Iterator[Advance]:
         """One piece of work."""
-        shown = (_Bar if log.is_terminal else _Lines)(name.replace("_", " "), total, unit)
+        shown = _Work(name.replace("_", " "), total, unit)
 
         def advance(amount: int | float = 1, note: str = "") -> None:
             shown.advance(amount, note)
@@ -50,92 +69,53 @@ class Bars:
             yield advance
 
 
-@contextlib.contextmanager
-def bars() -> Iterator[Progress]:
-    """Bars for as long as a command works, with Ctrl-C and SIGTERM turned into a wish to stop."""
-    shown = Bars()
-    handled = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, shown.request_stop) for number in handled}
-    try:
-        yield shown
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-class _Bar:
-    """A bar: name, how much is done, a note, and the time that is left."""
+class _Work:
+    """One piece of work: its name, how much is done, a note, and the time that is left."""
 
     def __init__(self, name: str, total: int | float | None, unit: str) -> None:
-        self._unit = unit
         columns = (
             TextColumn("{task.description:<12}"),
             BarColumn(bar_width=20),
             TextColumn("{task.fields[done]} {task.fields[note]}", markup=False),
             TimeRemainingColumn(),
         )
-        self._bar = RichProgress(*columns, console=log)
-        self._task = self._bar.add_task(name, total=total, done="", note="")
+        self._unit, self._logged = unit, time.monotonic() - LOG_SECONDS
+        self._bar = RichProgress(*columns, console=log, disable=not log.is_terminal)
+        self._bar.add_task(name, total=total, done="", note="")
+        self._task = self._bar.tasks[0]
 
     def __enter__(self) -> None:
+        total = self._task.total
         self._bar.start()
+        self._log(f" ({total:,.0f} {self._unit})" if total and self._unit else "")
+
+    def advance(self, amount: int | float, note: str) -> None:
+        task = self._task
+        self._bar.update(task.id, advance=amount, note=visible(note) or task.fields["note"])
+        if task.total is not None and task.completed > task.total:
+            self._bar.update(task.id, total=task.completed)
+        self._bar.update(task.id, done=self._done())
+        if time.monotonic() - self._logged > LOG_SECONDS:
+            self._logged, left = time.monotonic(), task.time_remaining
+            rest = f" ({left:.0f} s left)" if left is not None else ""
+            self._log(f": {task.fields['done']} {task.fields['note']}".rstrip() + rest)
 
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
         if failed is None:
-            done = self._bar.tasks[0].completed or 1
-            self._bar.update(self._task, total=done, completed=done)
-        self._bar.stop()
+            done, note = self._task.completed or 1, self._task.fields["note"]
+            self._bar.update(self._task.id, total=done, completed=done)
+            self._log(f": {note}" if note else ": done")
+        if log.is_terminal:
+            self._bar.stop()
 
-    def advance(self, amount: int | float, note: str) -> None:
-        task = self._bar.tasks[0]
-        self._bar.advance(self._task, amount)
-        if task.total is not None and task.completed > task.total:
-            self._bar.update(self._task, total=task.completed)
-        note = visible(note) or task.fields["note"]
-        self._bar.update(
-            self._task, done=_so_far(task.completed, task.total, self._unit), note=note
-        )
+    def _log(self, words: str) -> None:
+        """A line about it, where there is no bar."""
+        if not log.is_terminal:
+            print_plain(f"{self._task.description}{words}", to=log)
 
-
-class _Lines:
-    """Log lines: one when the work begins, one now and then, one at the end."""
-
-    def __init__(self, name: str, total: int | float | None, unit: str) -> None:
-        self._name, self._total, self._unit = name, total, unit
-        self._done, self._note = 0.0, ""
-        self._began = time.monotonic()
-        self._logged = self._began - LOG_SECONDS
-
-    def __enter__(self) -> None:
-        much = f" ({self._total:,.0f} {self._unit})" if self._total and self._unit else ""
-        self._print(f"{self._name}{much}")
-
-    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        if failed is None and self._note:
-            self._print(f"{self._name}: {self._note}")
-
-    def advance(self, amount: int | float, note: str) -> None:
-        self._done += amount
-        self._note = note or self._note
-        now = time.monotonic()
-        if now - self._logged > LOG_SECONDS:
-            self._logged = now
-            done = _so_far(self._done, self._total, self._unit)
-            self._print(f"{self._name}: {done} {self._note} {self._left(now)}".rstrip())
-
-    def _left(self, now: float) -> str:
-        if not self._total or not self._done:
-            return ""
-        left = (now - self._began) / self._done * max(0.0, self._total - self._done)
-        return f"({left:.0f} s left)"
-
-    def _print(self, line: str) -> None:
-        print_plain(line, to=log)
-
-
-def _so_far(done: int | float, total: int | float | None, unit: str) -> str:
-    """How much is done: a count of things, or a share."""
-    if not unit:
-        return f"{done / total:.0%}" if total else ""
-    of = f"/{total:,.0f}" if total else ""
-    return f"{done:,.0f}{of} {unit}"
+    def _done(self) -> str:
+        """How much is done: a count of things, or a share."""
+        done, total = self._task.completed, self._task.total
+        if not self._unit:
+            return brief(done / total) if total else ""
+        return f"{done:,.0f}{f'/{total:,.0f}' if total else ''} {self._unit}"

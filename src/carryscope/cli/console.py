@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import json as standard_json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,13 +34,22 @@ def print_json(record: Any) -> None:
     try:
         content = msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
     except UnicodeEncodeError:  # a path that is not UTF-8, which msgspec cannot write
-        content = json.dumps(msgspec.to_builtins(record), indent=2)
+        content = standard_json.dumps(msgspec.to_builtins(record), indent=2)
     sys.stdout.write(content + "\n")
 
 
 def print_plain(text: object, *, to: Console = screen) -> None:
     """A line of plain text. A path may hold what looks like markup, and must not be wrapped."""
     to.print(visible(str(text)), markup=False, soft_wrap=True)
+
+
+def print_file(path: Path, *, json: bool, open: bool = False, **about: object) -> None:
+    """A file that was written, and opened in a browser if that is wished."""
+    print_json({"path": str(path), **about}) if json else print_plain(path)
+    if open:
+        import webbrowser
+
+        webbrowser.open(path.resolve().as_uri())
 
 
 def print_finding(finding: Any, path: Path, *, json: bool, verbose: bool = False) -> None:

@@ -24,14 +24,13 @@ def import_(file: Path, /, *, out: Path, json: Json = False) -> None:
         The run directory to make.
     """
     from carryscope.api import import_model
+    from carryscope.report.words import shape
 
     config = import_model(file, out).config
     if json:
         print_json(config)
-        return
-    model = config.model
-    print_plain(f"Imported: {model.digits} digits, layers {model.layers}, heads {model.heads}.")
-    print_plain(out)
+    else:
+        print_plain(f"Imported: {shape(config.model)}.\n{out}")
 
 
 def export(
@@ -55,8 +54,7 @@ def export(
         print_json({"path": str(path), "config": config})
         return
     fields = ", ".join(f"{name}={value!r}" for name, value in config.items())
-    print_plain(f"Load it into a model made with\n  HookedTransformerConfig({fields})")
-    print_plain(path)
+    print_plain(f"Load it into a model made with\n  HookedTransformerConfig({fields})\n{path}")
 
 
 def sites(run: AnyRun = None, /, *, json: Json = False) -> None:

@@ -1,7 +1,8 @@
-"""`dissect`, `risk`, `faithful` and `certify`: one finding each, made or read."""
+"""`dissect`, `risk`, `faithful`, `certify` and `repair`: one finding each, made or read."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carryscope.cli.bars import bars
@@ -49,7 +50,6 @@ def dissect(
     show
         Show what is there, and make nothing.
     """
-    from carryscope.core.machine import use_machine
     from carryscope.stages import DISSECTION
 
     if run is None and not show:
@@ -58,8 +58,7 @@ def dissect(
     if show:
         found = chosen.there(DISSECTION)
     else:
-        use_machine(threads)
-        with bars() as progress:
+        with bars(threads) as progress:
             found = chosen.dissection(only, seed=seed, again=again, progress=progress)
     print_finding(found, chosen.directory / DISSECTION.file, json=json, verbose=verbose)
 
@@ -90,12 +89,10 @@ def risk(
     budget
         Stop after this many questions.
     """
-    from carryscope.core.machine import use_machine
     from carryscope.stages import RISK
 
     chosen = opened(run)
-    use_machine(threads)
-    with bars() as progress:
+    with bars(threads) as progress:
         found = chosen.risk(width=width, budget=budget, seed=seed, again=again, progress=progress)
     print_finding(found, chosen.directory / RISK.file, json=json, verbose=verbose)
 
@@ -130,12 +127,10 @@ def faithful(
     algorithm
         An algorithm of your own to compare with: file.py:name.
     """
-    from carryscope.core.machine import use_machine
     from carryscope.stages import FAITHFULNESS
 
     chosen = opened(run)
-    use_machine(threads)
-    with bars() as progress:
+    with bars(threads) as progress:
         found = chosen.faithfulness(algorithm, seed=seed, again=again, progress=progress)
     print_finding(found, chosen.directory / FAITHFULNESS.file, json=json, verbose=verbose)
 
@@ -212,3 +207,37 @@ def _check(run: Run, *, workers: int | None, cluster: str | None, json: bool) ->
         f"The certificate holds: all {checked.claims:,} bounds in {checked.boxes:,} boxes were "
         f"computed again.\n{certificate.statement}"
     )
+
+
+def repair(
+    run: AnyRun = None,
+    /,
+    *,
+    out: Path,
+    minutes: float = 30.0,
+    threads: Threads = None,
+    verbose: Verbose = False,
+    json: Json = False,
+) -> None:
+    """Repair a model that fails, in a copy, and prove the result.
+
+    Measures how often the model fails, and finds the columns that no head reads where they are
+    needed. Adds heads for them, which change no answer at first, and trains on cascades and on
+    the questions that fail. It ends when no tested question fails and the certificate has decided
+    what it can, or when the time is up. The run itself never changes. Ctrl-C loses nothing: the
+    same command continues. For models of one layer.
+
+    Parameters
+    ----------
+    out
+        The directory of the repaired run. Every round is kept in its `rounds`.
+    minutes
+        Stop after this many minutes.
+    """
+    from carryscope.repairing import REPAIR
+    from carryscope.repairing import repair as repair_run
+
+    chosen = opened(run)
+    with bars(threads) as progress:
+        found = repair_run(chosen, out, minutes=minutes, threads=threads, progress=progress)
+    print_finding(found, out / REPAIR.file, json=json, verbose=verbose)

@@ -32,7 +32,7 @@ COMMANDS = {
     "risk": ("findings:risk", "Measure how often a model fails over all questions, and where."),
     "faithful": ("findings:faithful", "Test whether a stated algorithm is the one a model runs."),
     "certify": ("findings:certify", "Prove bounds on a model's accuracy over every question."),
-    "repair": ("repair:repair", "Repair a model that fails, in a copy, and prove the result."),
+    "repair": ("findings:repair", "Repair a model that fails, in a copy, and prove the result."),
     "report": ("pages:report", "Write the report of a run: one page for any browser."),
     "explorer": ("pages:explorer", "Write a page in which a model can be asked and taken apart."),
     "figures": ("pages:figures", "Write the figures of a run's findings, for a page or a paper."),

@@ -1,4 +1,4 @@
-"""`report`, `explorer` and `figures`: what was found, for a browser or a paper."""
+"""`report`, `explorer`, `compare`, `runs` and `figures`: findings for a browser or a paper."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from carryscope.cli.bars import bars
-from carryscope.cli.console import log, opened, print_json, print_plain
+from carryscope.cli.console import log, opened, print_file, print_json, print_plain
 from carryscope.cli.options import AnyRun, Json, Open, OutFile, RunName
 from carryscope.core.errors import CallError
 from carryscope.core.storage import check_place
@@ -29,14 +29,7 @@ def report(
     path = place(chosen, "report.html", out)
     with bars() as progress:
         chosen.report(path, progress=progress)
-    if json:
-        print_json({"report": str(path)})
-        return
-    print_plain(path)
-    if open:
-        import webbrowser
-
-        webbrowser.open(path.resolve().as_uri())
+    print_file(path, json=json, open=open)
 
 
 def explorer(*runs: RunName, out: OutFile = None, json: Json = False) -> None:
@@ -55,11 +48,7 @@ def explorer(*runs: RunName, out: OutFile = None, json: Json = False) -> None:
     if why:
         print_plain(f"Written without findings: {why}", to=log)
     size = chosen.explorer(beside=beside).save(path)
-    if json:
-        print_json({"path": str(path), "bytes": size})
-        return
-    print_plain(f"The explorer of {chosen.name}, {size / 1e6:.1f} MB. Open it in a browser.")
-    print_plain(path)
+    print_file(path, json=json, bytes=size)
 
 
 def compare(*runs: RunName, out: Path = Path("compare.html"), json: Json = False) -> None:
@@ -76,7 +65,7 @@ def compare(*runs: RunName, out: Path = Path("compare.html"), json: Json = False
         raise CallError(f"compare needs at least two runs. Got {len(runs)}.")
     check_place(out)
     compare_page([opened(run).shelf() for run in runs], out.parent).save(out)
-    print_json({"page": str(out)}) if json else print_plain(out)
+    print_file(out, json=json)
 
 
 def runs(directory: Path, /, *, json: Json = False) -> None:
@@ -98,7 +87,7 @@ def runs(directory: Path, /, *, json: Json = False) -> None:
     out = directory / "index.html"
     check_place(out)
     index_page([opened(str(run)).shelf() for run in found], directory).save(out)
-    print_json({"page": str(out)}) if json else print_plain(out)
+    print_file(out, json=json)
 
 
 def figures(
@@ -122,20 +111,12 @@ def figures(
     format
         svg, png or pdf.
     """
-    from carryscope.report.sections.report import drawn, figure
-    from carryscope.report.sections.report import figures as report_figures
+    from carryscope.report.sections.report import figures as drawn
 
-    shelf = opened(run).shelf()
-    if only:
-        chosen = {name: figure(name, shelf) for name in map(str.strip, only.split(","))}
-    else:
-        chosen = {name: drawn(part) for name, part in report_figures(shelf).items()}
-    paths = [shown.save(out / f"{name}.{format}") for name, shown in chosen.items()]
-    if json:
-        print_json([str(path) for path in paths])
-        return
-    for path in paths:
-        print_plain(path)
+    names = [name.strip() for name in only.split(",")] if only else []
+    chosen = drawn(opened(run).shelf(), names)
+    paths = [str(shown.save(out / f"{name}.{format}")) for name, shown in chosen.items()]
+    print_json(paths) if json else print_plain("\n".join(paths))
 
 
 def place(run: Run, file: str, out: Path | None) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 
 from carryscope.cli.bars import bars
@@ -36,13 +37,11 @@ def study(
         The run directory.
     """
     from carryscope.api import study as study_run
-    from carryscope.core.machine import use_machine
     from carryscope.report.findings import parts_of
     from carryscope.report.page import REPORT_FILE
     from carryscope.report.terminal import show
 
-    use_machine(threads)
-    with bars() as progress:
+    with bars(threads) as progress:
         run = study_run(out, preset, threads=threads, progress=progress)
     shelf, page = run.shelf(), (run.directory / REPORT_FILE).resolve().as_uri()
     if json:
@@ -56,6 +55,4 @@ def study(
     print_plain(f"Ask it anything: {command('ask', run.directory, '445+555')}")
     print_plain(page)
     if open:
-        import webbrowser
-
         webbrowser.open(page)

@@ -53,12 +53,7 @@ def sweep(
         must see OUT under the same path, on a disk that all share, and have this version of
         carryscope. Each of a worker's threads takes a seed: start them with --nthreads 1.
     """
-    overrides, named = given(model, training), parse_seeds(seeds)
-    if "seed" in overrides:
-        raise CallError("A sweep has many seeds: use --seeds, not --seed.")
-    if "renew" in overrides:
-        raise CallError("A sweep trains from scratch, so all parts are new: leave out --renew.")
-    config = run_config(preset, overrides)
+    config, named = run_config(preset, given(model, training)), parse_seeds(seeds)
     from carryscope.report.terminal import show
     from carryscope.sweeps.page import PAGE_FILE, summary_parts
     from carryscope.sweeps.running import sweep as sweep_seeds

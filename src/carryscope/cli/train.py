@@ -17,39 +17,31 @@ from carryscope.model.config import ModelConfig
 from carryscope.training.config import CHECKPOINT_SECONDS, TrainingConfig
 from carryscope.training.presets import DEFAULT_PRESET, PRESETS
 
-_NOT_TYPED = ("start_weights",)
-"""Fields that follow from other options: the hash of the weights, from `--start-from`."""
 
-
-def _options(config: type[msgspec.Struct], group: str, hidden: tuple[str, ...] = ()) -> Any:
-    """A dataclass with every field of a config as an optional command-line option.
-
-    A hidden option is not in the help. Typing it gives an error that says what to do instead.
-    """
+def _options(config: type[msgspec.Struct], group: str, without: tuple[str, ...] = ()) -> Any:
+    """A dataclass with the fields of a config as optional command-line options."""
     about = {field.arg_name: field.description for field in parse_from_object(config).params}
     fields = []
     for field in msgspec.structs.fields(config):
-        if field.name in _NOT_TYPED:
-            continue
-        parameter = Parameter(
-            help=about[field.name],
-            group=group,
-            show=field.name not in hidden,
-            show_default=False,
-            consume_multiple=True,
-        )
-        optional = Annotated[field.type | None, parameter]  # type: ignore[name-defined]
-        fields.append((field.name, optional, None))
+        if field.name not in without:
+            parameter = Parameter(
+                help=about[field.name], group=group, show_default=False, consume_multiple=True
+            )
+            optional = Annotated[field.type | None, parameter]  # type: ignore[name-defined]
+            fields.append((field.name, optional, None))
     made = dataclasses.make_dataclass(f"{config.__name__}Options", fields, frozen=True)
     made.__module__ = __name__
     return Annotated[made, Parameter(name="*")]
 
 
-ModelOptions: Any = _options(ModelConfig, "Model (default: the preset's)")
-TrainingOptions: Any = _options(TrainingConfig, "Training (default: the preset's)")
-SeedsTrainingOptions: Any = _options(
-    TrainingConfig, "Training (default: the preset's)", hidden=("seed", "renew")
-)
+FOLLOWS = "start_weights"
+"""A field that follows from `--start-from`: the hash of the weights."""
+
+MODEL, TRAINING = "Model (default: the preset's)", "Training (default: the preset's)"
+
+ModelOptions: Any = _options(ModelConfig, MODEL)
+TrainingOptions: Any = _options(TrainingConfig, TRAINING, (FOLLOWS,))
+SeedsTrainingOptions: Any = _options(TrainingConfig, TRAINING, (FOLLOWS, "seed", "renew"))
 """For many seeds at once, each from nothing."""
 
 

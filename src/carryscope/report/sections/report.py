@@ -54,23 +54,26 @@ def _try(subjects: Sequence[Subject]) -> Section:
     return Section("try", title, "Try it", [Explorer(subjects)])
 
 
-def figures(shelf: Shelf) -> dict[str, Picture | Table]:
-    """The pictures and tables of a report by name, in its order. All of them can be drawn."""
+def figures(shelf: Shelf, only: Sequence[str] = ()) -> dict[str, Figure]:
+    """The pictures and tables of a report by name, drawn: all of them in its order, or some.
+
+    An unknown name is an error that says how to make what is missing.
+    """
     parts = flat(report_sections(shelf))
-    return {part.name: part for part in parts if isinstance(part, Picture | Table)}
+    there = {part.name: part for part in parts if isinstance(part, Picture | Table)}
+    for name in only:
+        if name not in there:
+            lacking = [f"{one.title} Run: {one.command}" for one in missing(shelf) if one.command]
+            notes = " ".join(filter(None, [*lacking, shelf.beyond_proof]))
+            raise CallError(f"The figures are {', '.join(there)}. Got '{name}'. {notes}".strip())
+    return {name: _drawn(there[name]) for name in only or there}
 
 
-def drawn(part: Picture | Table) -> Figure:
-    """A picture or a table as a figure."""
+def _drawn(part: Picture | Table) -> Figure:
     figure: Figure = part.figure if isinstance(part, Picture) else table_figure(part)
     return figure
 
 
 def figure(name: str, shelf: Shelf) -> Figure:
-    """A figure of a run by its name; without it, an error that says how to make what is missing."""
-    there = figures(shelf)
-    if name not in there:
-        lacking = [f"{part.title} Run: {part.command}" for part in missing(shelf) if part.command]
-        notes = " ".join(filter(None, [*lacking, shelf.beyond_proof]))
-        raise CallError(f"The figures are {', '.join(there)}. Got '{name}'. {notes}".strip())
-    return drawn(there[name])
+    """A figure of a run by its name."""
+    return figures(shelf, [name])[name]
