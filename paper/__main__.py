@@ -9,10 +9,9 @@ python -m paper exact   is every seed of exact-5 exact?
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import groupby
 from pathlib import Path
 
 from cyclopts import App, Parameter
@@ -21,9 +20,8 @@ from carryscope.cli.bars import bars
 from carryscope.cli.console import log, print_json, print_plain
 from carryscope.cli.main import run as carried_out
 from carryscope.core.machine import cores
-from carryscope.core.storage import write_bytes
 from carryscope.training.config import RunConfig
-from paper.study import RESULTS, left, make, read_records
+from paper.study import RESULTS, Study
 
 
 @Parameter(name="*")
@@ -46,12 +44,17 @@ class Options:
     pages: bool = False
     """Only write the page of the records in OUT again."""
 
-    def make(self, study: Callable[..., None], name: str) -> None:
+    def make(self, study: Study) -> None:
         """Do what is left of a study, unless only its page is wanted."""
         if not self.pages:
             crew = {"workers": self.workers, "cluster": self.cluster}
             with bars() as progress:
-                study(self.runs / name, self.out / name, progress=progress, **crew)
+                study.make(self.runs, self.out, progress, **crew)
+
+    def carry_out(self, study: Study) -> None:
+        """Make a study and write its page."""
+        self.make(study)
+        print_plain(study.write_pages(self.out))
 
 
 DEFAULTS = Options()
@@ -82,85 +85,74 @@ def reproduce(
         Print the judged claims as JSON.
     """
     from paper.claims import judge
-    from paper.page import sentence, write_page
-    from paper.plan import chosen, make_draw, plan
-    from paper.records import DRAWS, read_draws
+    from paper.page import quote, sentence
+    from paper.plan import STUDY, chosen, jobs, plan
 
     if quick:
         place = options.runs / "quick"
         options = replace(options, runs=place, out=place / "results")
     planned = plan(chosen(only), quick=quick, draws=draws)
-    undone = left(planned, options.out / DRAWS)
-    if undone and not options.pages:
-        _show_plan(undone, options.runs / DRAWS, options.workers or cores())
+    if not options.pages:
+        _show_plan({name: planned[name] for name, _ in STUDY.left(planned, options.out)}, options)
     try:
-        options.make(partial(make, {n: partial(make_draw, c) for n, c in planned.items()}), DRAWS)
+        options.make(replace(STUDY, rounds=lambda _: [jobs(planned)]))
     finally:
-        page = write_page(options.out)
-    judged = judge(read_draws(options.out))
+        page = STUDY.write_pages(options.out)
+    judged = judge(STUDY.read(options.out))
+    if page.parent == STUDY.home:
+        quote(STUDY.home.parent / "README.md", sentence(judged))
     if json:
         print_json(judged)
     else:
         print_plain(f"{sentence(judged)}\n\n{page}")
 
 
-def _show_plan(planned: Mapping[str, RunConfig], runs: Path, workers: int) -> None:
+def _show_plan(planned: Mapping[str, RunConfig], options: Options) -> None:
     """What is left to do, and about how long it takes."""
     from carryscope.report.tables import Table
     from carryscope.report.terminal import show
-    from paper.plan import minutes
+    from paper.plan import STUDY, minutes
 
-    names = sorted(planned, key=lambda name: name.split("/")[0])
-    rows, total = [], 0.0
-    for recipe, group in groupby(names, key=lambda name: name.split("/")[0]):
-        mine = list(group)
-        spent = sum(minutes(planned[name], runs / name) for name in mine)
-        rows.append([recipe, ", ".join(name.split("/")[1] for name in mine), f"{spent:.0f}"])
-        total += spent
-    rows.append(["all", f"{workers} at a time", f"{total / workers:.0f}"])
+    seeds: dict[str, list[str]] = defaultdict(list)
+    spent: dict[str, float] = defaultdict(float)
+    for name, config in planned.items():
+        recipe, seed = name.split("/")
+        seeds[recipe].append(seed)
+        spent[recipe] += minutes(config, options.runs / STUDY.name / name)
+    workers = options.workers or cores()
+    rows = [[one, ", ".join(seeds[one]), f"{spent[one]:.0f}"] for one in seeds]
+    rows.append(["all", f"{workers} at a time", f"{sum(spent.values()) / workers:.0f}"])
     head = ["recipe", "seeds to train", "minutes, about"]
     show([Table("plan", "The plan", head, rows, numeric=frozenset({2}))], log)
 
 
 def mlp(*, options: Options = DEFAULTS) -> None:
     """Is the MLP essential? Train a base and variants of it (about an hour) and compare them."""
-    from paper.mlp import RECORDS, Subject, study_mlp
-    from paper.mlp_page import PAGE, mlp_page
+    from paper.mlp import STUDY
 
-    options.make(study_mlp, RECORDS)
-    page = options.out / PAGE
-    write_bytes(page, mlp_page(read_records(options.out / RECORDS, Subject)).encode())
-    print_plain(page)
+    options.carry_out(STUDY)
 
 
 def why(*, options: Options = DEFAULTS) -> None:
     """Why do cascades fail? Train models with 1 to 6 heads on three kinds of data (an hour)."""
-    from paper.why import RECORDS, WhyRecord, study_why
-    from paper.why_page import write_why
+    from paper.why_page import STUDY
 
-    options.make(study_why, RECORDS)
-    page = RESULTS.parents[1] / "docs" if options.out == RESULTS else options.out
-    print_plain(write_why(read_records(options.out / RECORDS, WhyRecord), page))
+    options.carry_out(STUDY)
 
 
 def exact(*, options: Options = DEFAULTS) -> None:
     """Is every seed of exact-5 exact? Train eight seeds, test and prove them (half an hour)."""
-    from paper.exact import RECORDS, ExactRecord, study_exact
-    from paper.exact_page import PAGE, exact_page
+    from paper.exact import STUDY
 
-    options.make(study_exact, RECORDS)
-    page = (RESULTS.parents[1] / "docs" if options.out == RESULTS else options.out) / PAGE
-    write_bytes(page, exact_page(read_records(options.out / RECORDS, ExactRecord)).encode())
-    print_plain(page)
+    options.carry_out(STUDY)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Carry out one call and return its exit code. What went wrong is one line."""
     app = App(name="python -m paper", default_parameter=Parameter(negative=()))
     app.default(reproduce)
-    app.command(mlp)
-    app.command(why)
-    app.command(exact)
+    for study in (mlp, why, exact):
+        app.command(study)
     return carried_out(arguments, app)
 
 

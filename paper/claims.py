@@ -24,7 +24,6 @@ from scipy.stats import binom  # type: ignore[import-untyped]
 from carryscope.core.evidence import Share
 from carryscope.core.storage import read_json
 from carryscope.training.presets import preset
-from paper.records import DrawRecord
 
 CLAIMS_FILE = Path(__file__).with_name("claims.json")
 
@@ -111,6 +110,27 @@ def compared_with(claim: Claim) -> set[str]:
     return set() if claim.against in ("", NEXT_SEED) else {claim.against}
 
 
+class DrawRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One training of a recipe: all that it takes to judge the claims again."""
+
+    package_version: str
+    weights_sha256: str
+    machine: str
+    recipe: str
+    """The name of its preset."""
+    seed: int
+    steps: int
+    heads: list[str]
+    """What each head reads, `own column` first; `no column` if it has no staircase."""
+    held_out_loss: float
+    numbers: dict[str, float | None]
+    """By estimand. Null if the draw has none, such as no head of a role."""
+    untrained: dict[str, float | None] = {}
+    """The same for the initial weights of the draw, where a claim is true of any model."""
+    printed: dict[str, list[float]] = {}
+    """By quantity that the paper prints: its value, or that of each of the last 100 batches."""
+
+
 class Value(msgspec.Struct, frozen=True, kw_only=True):
     """The number of one draw, or of a pair of draws."""
 
@@ -142,6 +162,12 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     def complete(self) -> bool:
         """Whether all planned draws are in. Before that a verdict can still change."""
         return len(self.fresh) == planned(self.claim)
+
+    @property
+    def in_words(self) -> str:
+        """The verdict, with what a reader must know as long as it can change."""
+        final = self.complete or self.verdict in (Verdict.OPEN, Verdict.VACUOUS)
+        return self.verdict if final else f"{self.verdict} so far"
 
 
 Draws = Mapping[tuple[str, int], DrawRecord]

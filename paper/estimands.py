@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import combinations, permutations
+from statistics import fmean
 
 import numpy as np
 
 from carryscope.dissection.engine import UNCHANGED
 from carryscope.dissection.interventions import Ablate, Node
+from carryscope.dissection.loss_curve import LossCurve, task_curves, token_curves
 from carryscope.dissection.reading import READS, column_shares
+from carryscope.dissection.story import LEARNT_LOSS
 from carryscope.model.prediction import answer, predict
 from carryscope.task.columns import Columns, QuestionClass, Task
-from carryscope.task.operation import Array, State
+from carryscope.task.operation import BASE, Array, State
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import uniform, with_states
 from carryscope.training.data import held_out_questions
 from carryscope.verification.algorithms import ALGORITHM_1
-from paper import curves
 from paper.draw import QUESTIONS, SEED, Draw, of_class, uniform_states
 
 KEY_PAIRS = 6000
@@ -28,6 +31,13 @@ ROW_QUESTIONS = 256
 
 COLUMNS = (0, 1, 2)
 """The columns that the paper's heads read, counted downwards from the digit's own."""
+
+
+SHOWN = 1500
+"""Steps that the paper's loss curves show."""
+
+HALF_OF_GUESSING = math.log(BASE) / 2
+"""A digit counts as learnt where its loss stays below half of what guessing costs."""
 
 
 def columns_read(draw: Draw) -> float:
@@ -187,6 +197,45 @@ def us9_variance(draw: Draw) -> float:
     return float(apart[columns.look_ahead[us9, 3] > 0].sum() / apart.sum())
 
 
+def learnt(curve: LossCurve, level: float = HALF_OF_GUESSING) -> int:
+    """The step from which a smoothed loss stays below a level; never counts as the last step."""
+    return curve.stays_below(level) or int(curve.steps[-1])
+
+
+def a5_lead(draw: Draw) -> float:
+    """Steps from the highest digit, which is 0 or 1, being learnt to the next digit."""
+    found = token_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
+    first = learnt(found.pop(f"A{draw.digits}"), math.log(2) / 2)
+    return min(learnt(found[f"A{k}"]) for k in range(draw.digits)) - first
+
+
+def uc1_lag(draw: Draw) -> float:
+    """Steps from BA to UC1, in the digit of A1 to A3 where it is least."""
+    found = task_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
+    return min(
+        learnt(found[f"A{k}", Task.UC1]) - learnt(found[f"A{k}", Task.BA]) for k in (1, 2, 3)
+    )
+
+
+def top_column_lead(draw: Draw) -> float:
+    """How much less loss the highest column's digit has than those below, in its worst task."""
+    found = task_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
+
+    def mean(k: int, task: Task) -> float:
+        curve = found[f"A{k}", task]
+        return float(np.nansum(curve.losses * curve.counts) / curve.counts.sum())
+
+    top = draw.digits - 1
+    return min(fmean(mean(k, task) for k in range(1, top)) - mean(top, task) for task in Task)
+
+
+def steps_to_learn(draw: Draw) -> float:
+    """The step from which the loss over all digits stays below half of ln 2."""
+    steps = np.array([record.step for record in draw.metrics])
+    losses = np.array([record.loss for record in draw.metrics])
+    return learnt(LossCurve(steps, losses, np.ones_like(steps)), LEARNT_LOSS)
+
+
 def _changed(draw: Draw, rows: Sequence[int]) -> Array:
     """Which answers change when one row after the block is at its mean: row, question, token."""
     questions = draw.engine.reference[:ROW_QUESTIONS]
@@ -224,10 +273,10 @@ ESTIMANDS: dict[str, Callable[[Draw], float | None]] = {
     "cascade_loss": lambda draw: _class_loss(draw, QuestionClass.CASCADE_US9),
     "through_all_wrong": through_all_wrong,
     "uniform_right": lambda draw: draw.run.training().uniform_correct.estimate,
-    "a5_lead": lambda draw: curves.highest_lead(draw.metrics, draw.layout),
-    "uc1_lag": lambda draw: curves.uc1_lag(draw.metrics, draw.layout),
-    "top_column_lead": lambda draw: curves.top_column_lead(draw.metrics, draw.layout),
-    "steps_to_learn": lambda draw: curves.steps_to_learn(draw.metrics),
+    "a5_lead": a5_lead,
+    "uc1_lag": uc1_lag,
+    "top_column_lead": top_column_lead,
+    "steps_to_learn": steps_to_learn,
     "first_digits_lead": first_digits_lead,
     "a0_lead": a0_lead,
     "us9_variance": us9_variance,

@@ -7,9 +7,10 @@ complete when its time is up is reported as it stands, with the columns that no 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from statistics import median
 
 import msgspec
 import numpy as np
@@ -25,12 +26,10 @@ from carryscope.model.answer_path import answer_logits
 from carryscope.model.transformer import Transformer
 from carryscope.sweeps.running import trained, with_seed
 from carryscope.training.config import RunConfig
-from carryscope.training.presets import run_config
-from carryscope.verification.before_after import BlindDigit, blind_digits
+from carryscope.training.presets import preset, run_config
+from carryscope.verification.before_after import BlindDigit, blind_digits, blind_words
 from carryscope.verification.partition import partition
-from paper.study import make
-
-RECORDS = "exact"
+from paper.study import Jobs, Study, page
 
 PRESET, SEEDS = "exact-5", range(8)
 
@@ -72,11 +71,10 @@ class ExactRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.proved_right == self.questions
 
 
-def study_exact(runs: Path, records: Path, **crew: Any) -> None:
-    """Train, test and prove all seeds, side by side. A call that was stopped continues."""
+def jobs(runs: Path) -> list[Jobs]:
+    """All seeds, side by side."""
     recipe = run_config(PRESET, {})
-    jobs = {f"seed-{seed}": partial(study_one, with_seed(recipe, seed)) for seed in SEEDS}
-    make(jobs, runs, records, **crew)
+    return [{f"seed-{seed}": partial(study_one, with_seed(recipe, seed)) for seed in SEEDS}]
 
 
 def study_one(config: RunConfig, directory: Path, threads: int, progress: Progress) -> ExactRecord:
@@ -130,3 +128,13 @@ def _time_of_check(model: Transformer, proof: Certificate, threads: int) -> floa
     began = time.perf_counter()
     check_certificate(model, proof, workers=threads)
     return time.perf_counter() - began
+
+
+def pages(seeds: Sequence[ExactRecord]) -> dict[str, str]:
+    """What is proved, the commands, the seeds, and what to keep in mind."""
+    known = {"median": median, "blind_words": blind_words, "each": EACH, "minutes": MINUTES}
+    name = "exact-adders.md"
+    return {name: page(name, seeds=seeds, preset=preset(PRESET), **known)}
+
+
+STUDY = Study("exact", ExactRecord, pages, jobs)

@@ -28,11 +28,11 @@ uniformly among those that have it; quiet nines have every depth in equal number
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -40,7 +40,7 @@ from jaxtyping import Int
 
 from carryscope.core.errors import CallError
 from carryscope.core.evidence import Mean, Share
-from carryscope.core.progress import Progress, silent
+from carryscope.core.progress import Progress
 from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
 from carryscope.run import Run
@@ -53,9 +53,7 @@ from carryscope.training.config import ModelPart, RunConfig, all_but, part_of
 from carryscope.training.loop import train
 from carryscope.training.presets import changed, run_config, started_config
 from paper.draw import uniform_states
-from paper.study import left, make
-
-RECORDS = "mlp"
+from paper.study import Jobs, Study, page
 
 BASE = "base"
 BASE_RECIPE = run_config("paper-5", {"stream": "ours", "steps": 28_125})
@@ -72,6 +70,9 @@ UNIFORM_QUESTIONS = 10_000
 
 EACH = 1000
 """Questions for each digit and look-ahead: an interval reaches at most 3.1 % to either side."""
+
+AS_GOOD = 2
+"""By convention a loss within this factor of the base's counts as the same."""
 
 EXAM_SEED = 20240613
 """Draws the questions; training batches are drawn from (seed, step)."""
@@ -156,26 +157,17 @@ VARIANTS = (
 )
 
 
-def study_mlp(
-    runs: Path,
-    records: Path,
-    *,
-    recipe: RunConfig = BASE_RECIPE,
-    steps: int = STEPS,
-    progress: Progress = silent,
-    **crew: Any,
-) -> None:
-    """Train the base and its variants, whatever is left of them, and measure them."""
-    base = (runs / BASE).absolute()
-    jobs = {BASE: partial(_base, steps)}
-    jobs |= {v.name: partial(_variant, v, base, steps) for v in VARIANTS}
-    if left(jobs, records):
-        trained(recipe, base, threads=1, progress=progress)
-    make(jobs, runs, records, progress=progress, **crew)
+def rounds(runs: Path) -> list[Jobs]:
+    """The base, then its variants."""
+    variants = {v.name: partial(_variant, v, runs / BASE, STEPS) for v in VARIANTS}
+    return [{BASE: partial(_base, BASE_RECIPE, STEPS)}, variants]
 
 
-def _base(steps: int, directory: Path, threads: int, progress: Progress) -> Subject:
-    return _measured(BASE, "The base", Run(directory), steps)
+def _base(
+    recipe: RunConfig, steps: int, directory: Path, threads: int, progress: Progress
+) -> Subject:
+    run = trained(recipe, directory, threads=threads, progress=progress)
+    return _measured(BASE, "The base", run, steps)
 
 
 def _variant(
@@ -248,3 +240,15 @@ def case_of(look_ahead: LookAhead) -> str:
     if not look_ahead.carrying:
         return "quiet nines" if look_ahead.depth else "BA"
     return ("UC1", "simple US9", f"cascade {look_ahead.depth}")[min(2, look_ahead.depth)]
+
+
+def pages(subjects: Sequence[Subject]) -> dict[str, str]:
+    """What the study found, and all models in one table."""
+    known = {one.name: one for one in subjects}
+    found = {name: known[name] for name in (BASE, *(variant.name for variant in VARIANTS))}
+    questions = EACH * len(look_ahead_probabilities(5))
+    name = "mlp-study.md"
+    return {name: page(name, found=found, as_good=AS_GOOD, questions=questions)}
+
+
+STUDY = Study("mlp", Subject, pages, rounds)

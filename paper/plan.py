@@ -5,23 +5,24 @@ In: recipes. Out: a `DrawRecord` for each draw, with the numbers that claims nee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from carryscope.core.errors import CallError
 from carryscope.core.machine import machine
-from carryscope.core.progress import Progress, silent
-from carryscope.run import Run
+from carryscope.core.progress import Progress
 from carryscope.sweeps.running import trained
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import is_finished, steps_made
 from carryscope.training.presets import preset, run_config
 from carryscope.version import __version__
-from paper.claims import authors_seed, estimands_of, frozen
-from paper.curves import last_batches
+from paper.claims import DrawRecord, authors_seed, estimands_of, frozen
 from paper.draw import Draw, untrained
 from paper.estimands import ESTIMANDS
-from paper.records import DrawRecord, draw_name
+from paper.page import pages
+from paper.printed import quantities
+from paper.study import RESULTS, Jobs, Study
 
 QUICK_STEPS = 100
 """Steps of each training of a smoke test. It has the authors' draws only."""
@@ -51,7 +52,12 @@ def plan(
     if not quick:
         wanted += [(r, seed) for r in recipes for seed in frozen().seeds[r][:draws]]
     changes = {"steps": QUICK_STEPS} if quick else {}
-    return {draw_name(r, seed): run_config(r, {"seed": seed, **changes}) for r, seed in wanted}
+    return {f"{r}/{seed}": run_config(r, {"seed": seed, **changes}) for r, seed in wanted}
+
+
+def jobs(planned: Mapping[str, RunConfig]) -> Jobs:
+    """What makes each of these draws."""
+    return {name: partial(make_draw, config) for name, config in planned.items()}
 
 
 def minutes(config: RunConfig, run: Path) -> float:
@@ -66,11 +72,6 @@ def minutes(config: RunConfig, run: Path) -> float:
 def make_draw(config: RunConfig, directory: Path, threads: int, progress: Progress) -> DrawRecord:
     """Bring the run of one draw to its end, and measure it."""
     run = trained(config, directory, threads=threads, progress=progress)
-    return measured(run, progress)
-
-
-def measured(run: Run, progress: Progress = silent) -> DrawRecord:
-    """The record of a finished run."""
     draw = Draw(run, run.model(), progress)
     recipe, training = run.config.preset, run.config.training
     assert recipe is not None
@@ -91,7 +92,7 @@ def measured(run: Run, progress: Progress = silent) -> DrawRecord:
         held_out_loss=float(draw.held_out.mean()),
         numbers=_numbers(draw, estimands_of(recipe) | {"columns_read"}),
         untrained=_numbers(untrained(draw), by_architecture) if by_architecture else {},
-        printed=_printed(draw, recipe),
+        printed=quantities(draw, recipe),
     )
 
 
@@ -101,12 +102,4 @@ def _numbers(draw: Draw, names: set[str]) -> dict[str, float | None]:
     return {name: None if value is None else float(value) for name, value in found.items()}
 
 
-def _printed(draw: Draw, recipe: str) -> dict[str, list[float]]:
-    """The quantities that the paper prints, measured as its notebook does."""
-    found = last_batches(draw.metrics, draw.layout)
-    if draw.digits == 5 and "second_ba_head" in estimands_of(recipe):
-        whole, *without = map(float, draw.base_add_losses)
-        found["BA, all heads"] = [whole]
-        for place, loss in zip(("least", "next", "most"), sorted(without), strict=True):
-            found[f"BA, without the {place} needed head"] = [loss]
-    return found
+STUDY = Study("draws", DrawRecord, pages, lambda _: [jobs(plan(chosen(None)))], home=RESULTS.parent)

@@ -1,18 +1,24 @@
 """Numbers that the paper prints, next to the same quantity in our draws.
 
-In: records. Out: for each number its percentile. The paper's notebook prints the losses of the last
-batch. So a printed loss is compared with single batches, the last 100 of every draw, not with a
-mean. A number with three decimals stands for all that round to it.
+In: a draw. Out: its values of these quantities, for its record. In: records. Out: for each printed
+number its percentile. The paper's notebook prints the losses of the last batch. So a printed loss
+is compared with single batches, the last 100 of every draw, not with a mean. A number with three
+decimals stands for all that round to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
-from paper.records import DrawRecord
+from carryscope.task.columns import Task
+from carryscope.training.losses import StepRecord
+from carryscope.training.summary import LAST_STEPS
+from paper.claims import DrawRecord, estimands_of
+from paper.draw import Draw
 
 USUAL = (0.05, 0.95)
 """A printed number is usual if it lies between these percentiles."""
@@ -83,6 +89,12 @@ class Placed:
     of: int
 
     @property
+    def rank(self) -> str:
+        """The percentile as text; a range if many values round to the number."""
+        low, high = (f"{100 * share:.0f}" for share in self.percentile)
+        return low if low == high else f"{low} to {high}"
+
+    @property
     def usual(self) -> bool:
         """Whether it is neither among the smallest values nor among the largest."""
         return self.percentile[1] >= USUAL[0] and self.percentile[0] <= USUAL[1]
@@ -97,3 +109,39 @@ def placed(numbers: Sequence[Printed], records: Sequence[DrawRecord]) -> Iterato
             low, high = one.ends
             ranks = float((values < low).mean()), float((values <= high).mean())
             yield Placed(one, float(np.median(values)), ranks, len(values))
+
+
+def quantities(draw: Draw, recipe: str) -> dict[str, list[float]]:
+    """The quantities that the paper prints, measured as its notebook does."""
+    found = last_batches(draw)
+    if draw.digits == 5 and "second_ba_head" in estimands_of(recipe):
+        whole, *without = map(float, draw.base_add_losses)
+        found["BA, all heads"] = [whole]
+        for place, loss in zip(("least", "next", "most"), sorted(without), strict=True):
+            found[f"BA, without the {place} needed head"] = [loss]
+    return found
+
+
+def last_batches(draw: Draw) -> dict[str, list[float]]:
+    """The losses of each of the last 100 batches, and the mix of tasks over all of them."""
+    last = draw.metrics[-LAST_STEPS:]
+    found = {"loss": [record.loss for record in last]}
+    if draw.digits == 5:
+        for i, name in enumerate(draw.layout.answer_names):
+            found[f"loss of {name}"] = [record.digit_loss[i] for record in last]
+        counts = {task: _count(draw, task) for task in Task}
+        for task in Task:
+            found[f"loss on {task.name}"] = [_task_loss(draw, record, task) for record in last]
+            found[f"share of {task.name}"] = [counts[task] / sum(counts.values())]
+    return found
+
+
+def _task_loss(draw: Draw, record: StepRecord, task: Task) -> float:
+    """The mean over the digits that have a column, each by the questions of the task it has."""
+    losses = [loss for loss in record.task_loss[task.name][-draw.digits :] if loss is not None]
+    return fmean(losses) if losses else 0.0
+
+
+def _count(draw: Draw, task: Task) -> int:
+    """How many digits of a task were trained on, of those that have a column."""
+    return sum(sum(record.task_count[task.name][-draw.digits :]) for record in draw.metrics)

@@ -17,7 +17,6 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -34,9 +33,7 @@ from carryscope.training.presets import run_config
 from carryscope.verification.estimate import Rate
 from carryscope.verification.risk import RiskFinding
 from carryscope.verification.sight import SightFinding, study_sight
-from paper.study import make
-
-RECORDS = "why"
+from paper.study import Jobs
 
 HEADS, SEEDS = range(1, 7), range(3)
 
@@ -94,19 +91,19 @@ def cell_config(heads: int, data: str, seed: int) -> RunConfig:
     return RunConfig(model=model, training=replace(RECIPE, seed=seed, **DATA[data]))
 
 
-def study_why(runs: Path, records: Path, **crew: Any) -> None:
-    """Train and measure all models, side by side. A call that was stopped continues."""
-    jobs: dict[str, Job[WhyRecord]] = {
+def jobs(runs: Path) -> list[Jobs]:
+    """All models, side by side."""
+    every: dict[str, Job[WhyRecord]] = {
         f"heads-{heads}-{data.split()[-1]}-{seed}": partial(
             study_model, data, cell_config(heads, data, seed)
         )
         for seed, data, heads in product(SEEDS, DATA, HEADS)
     }
-    jobs |= {name: partial(study_shipped, name) for name in SHIPPED}
+    every |= {name: partial(study_shipped, name) for name in SHIPPED}
     for seed in PAPER_SEEDS:
         config = run_config("paper-5", {"seed": seed})
-        jobs[f"paper-5-{seed}"] = partial(study_model, "paper-5", config)
-    make(jobs, runs, records, **crew)
+        every[f"paper-5-{seed}"] = partial(study_model, "paper-5", config)
+    return [every]
 
 
 def study_model(

@@ -19,7 +19,7 @@ from carryscope.cli.main import run as carryscope
 from carryscope.core.storage import read_json
 from paper.claims import judge
 from paper.page import sentence
-from paper.records import read_draws
+from paper.plan import STUDY
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -100,7 +100,7 @@ def test_what_is_said_of_the_exact_adder_is_in_its_certificate():
 
 
 def test_what_is_said_of_the_reproduction_is_in_its_results():
-    records = read_draws()
+    records = STUDY.read()
     assert f"<!-- claims -->\n> {sentence(judge(records))}\n" in README
     own = next(record for record in records if (record.recipe, record.seed) == ("paper-5", 129000))
     assert own.heads == ["own column", "one below", "two below"]

@@ -7,6 +7,7 @@ import pytest
 
 from paper.claims import (
     CLAIMS_FILE,
+    DrawRecord,
     Verdict,
     authors_seed,
     chance,
@@ -18,7 +19,6 @@ from paper.claims import (
     planned,
 )
 from paper.estimands import ESTIMANDS
-from paper.records import DrawRecord
 
 SOURCE = next(
     (place for place in CLAIMS_FILE.parents if (place / "shared" / "paper.tex").exists()), None

@@ -11,13 +11,11 @@ from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.task.columns import Columns, QuestionClass, Task
 from carryscope.task.operation import State
-from carryscope.task.tokens import Format
 from carryscope.training.losses import StepRecord
-from paper import curves, estimands
+from paper import estimands
 from paper.draw import Draw, of_class
 from paper.estimands import ESTIMANDS
-
-PLAIN = Format(5, "plain", 12)
+from paper.printed import last_batches
 
 WINDOW = 5
 """Steps by which smoothing may move the step at which a loss falls: half a window."""
@@ -127,8 +125,8 @@ def test_questions_of_a_class_are_of_that_class(kind):
     assert len(questions) == 120
 
 
-def metrics(loss_of, steps=200):
-    """Records of a training in which `loss_of(step, digit, task)` is the loss."""
+def learning(loss_of, steps=200):
+    """A draw in whose training `loss_of(step, digit, task)` was the loss."""
     records = []
     for step in range(1, steps + 1):
         by_task = {t: [loss_of(step, 5 - i, t) for i in range(6)] for t in Task}
@@ -142,7 +140,9 @@ def metrics(loss_of, steps=200):
                 task_count={t.name: [10 * (3 - t)] * 6 for t in Task},
             )
         )
-    return records
+    draw = Draw(None, Transformer(ModelConfig(d_model=24)))
+    draw.__dict__["metrics"] = records
+    return draw
 
 
 def falls(at):
@@ -151,14 +151,14 @@ def falls(at):
 
 def test_the_lead_of_the_highest_digit_is_counted_to_the_next_digit():
     when = {5: 50, 4: 90, 3: 120, 2: 130, 1: 140, 0: 150}
-    told = metrics(lambda step, digit, _: falls(when[digit])(step))
-    assert curves.highest_lead(told, PLAIN) == pytest.approx(40, abs=WINDOW)
+    told = learning(lambda step, digit, _: falls(when[digit])(step))
+    assert number("a5_lead", told) == pytest.approx(40, abs=WINDOW)
 
 
 def test_a_digit_that_is_never_learnt_counts_as_learnt_last():
-    never = metrics(lambda step, digit, _: 2.3 if digit != 5 else falls(50)(step))
-    assert curves.highest_lead(never, PLAIN) == pytest.approx(150, abs=WINDOW)
-    assert curves.steps_to_learn(never) == 200
+    never = learning(lambda step, digit, _: 2.3 if digit != 5 else falls(50)(step))
+    assert number("a5_lead", never) == pytest.approx(150, abs=WINDOW)
+    assert number("steps_to_learn", never) == 200
 
 
 def test_the_lag_is_that_of_the_digit_where_it_is_least():
@@ -167,19 +167,19 @@ def test_the_lag_is_that_of_the_digit_where_it_is_least():
     def loss(step, digit, task):
         return falls(60 + (lag.get(digit, 0) if task == Task.UC1 else 0))(step)
 
-    assert curves.uc1_lag(metrics(loss), PLAIN) == pytest.approx(10, abs=WINDOW)
+    assert number("uc1_lag", learning(loss)) == pytest.approx(10, abs=WINDOW)
 
 
 def test_the_top_column_must_lead_in_every_task():
     def loss(step, digit, task):
         return 1.0 if digit < 4 else (1.5 if task == Task.US9 else 0.2)
 
-    assert curves.top_column_lead(metrics(loss), PLAIN) == pytest.approx(-0.5)
+    assert number("top_column_lead", learning(loss)) == pytest.approx(-0.5)
 
 
 def test_the_last_batches_are_what_the_notebook_prints():
-    told = metrics(lambda step, digit, task: step + digit / 10 + task)
-    found = curves.last_batches(told, PLAIN)
-    assert found["loss of A4"] == [record.digit_loss[1] for record in told[-100:]]
+    told = learning(lambda step, digit, task: step + digit / 10 + task)
+    found = last_batches(told)
+    assert found["loss of A4"] == [record.digit_loss[1] for record in told.metrics[-100:]]
     assert found["loss on UC1"][-1] == pytest.approx(200 + 0.2 + 1)
     assert [found[f"share of {t.name}"] for t in Task] == [[0.5], [1 / 3], [1 / 6]]

@@ -6,6 +6,7 @@ from built_adder import built_adder
 
 from carryscope.core.errors import CallError
 from carryscope.core.evidence import Mean, Share
+from carryscope.core.progress import silent
 from carryscope.model.files import load_model
 from carryscope.run import Run
 from carryscope.task.columns import Columns
@@ -14,9 +15,7 @@ from carryscope.training.data import held_out_questions
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
 from paper import mlp as study_module
-from paper.mlp import BASE, RECORDS, VARIANTS, CaseRight, Subject, exam, sit, study_mlp
-from paper.mlp_page import PAGE, mlp_page, statement
-from paper.study import RESULTS, read_records
+from paper.mlp import BASE, STUDY, VARIANTS, CaseRight, Subject, exam, pages, sit
 
 SMALL = {"steps": 6, "d_model": 8, "batch": 32}
 
@@ -26,6 +25,8 @@ def few_questions_of_each_kind():
     """What the models can do is not the point of most tests here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(study_module, "UNIFORM_QUESTIONS", 60)
+        patch.setattr(study_module, "BASE_RECIPE", run_config("tiny", SMALL))
+        patch.setattr(study_module, "STEPS", 5)
         patch.setattr("carryscope.training.summary.UNIFORM_QUESTIONS", 50)
         patch.setattr("carryscope.training.data.HELD_OUT_BATCHES", 2)
         patch.setattr(study_module, "sit", lambda model: sit(model, each=20))
@@ -37,11 +38,11 @@ def few_questions_of_each_kind():
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """A base that has hardly been trained, and its variants, by name."""
-    there, records = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("records")
-    study_mlp(there, records, recipe=run_config("tiny", SMALL), steps=5, workers=1)
-    found = {one.name for one in read_records(records, Subject)}
+    there, results = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("results")
+    STUDY.make(there, results, silent, workers=1)
+    found = {one.name for one in STUDY.read(results)}
     assert found == {BASE, *(variant.name for variant in VARIANTS)}
-    return there
+    return there / "mlp"
 
 
 def weights(directory):
@@ -125,15 +126,16 @@ def subject(name, loss):
     )
 
 
-def study_of(**losses):
+def page_of(**losses):
     known = {BASE: 0.01, "no-mlp": 0.5, "fresh-mlp": 0.012, "fresh-attention": 0.2}
     known |= {"untrained-attention": 1.0, "untrained-mlp": 0.4}
     known |= {name.replace("_", "-"): loss for name, loss in losses.items()}
-    return {name: subject(name, loss) for name, loss in known.items()}
+    (text,) = pages([subject(name, loss) for name, loss in known.items()]).values()
+    return text
 
 
 def test_the_statement_follows_the_numbers():
-    said = statement(study_of())
+    said = page_of()
     assert "the loss is 50 times the base's (0.500 against 0.010 in training after 400" in said
     assert "So what a fresh MLP needs is in the trained attention" in said
     assert "fresh attention ends at 20 times the base's loss" in said
@@ -141,15 +143,13 @@ def test_the_statement_follows_the_numbers():
 
 
 def test_where_a_control_does_as_well_nothing_is_concluded():
-    assert "So what" not in statement(study_of(untrained_attention=0.011))
+    assert "So what" not in page_of(untrained_attention=0.011)
 
 
 def test_a_case_is_pooled_over_the_digits_that_have_it():
     assert subject("x", 1.0).by_case() == {"BA": Share.measured(14, 20)}
 
 
-def test_the_committed_page_follows_from_the_committed_records():
-    records = read_records(RESULTS / RECORDS, Subject)
-    assert (RESULTS / PAGE).read_text() == mlp_page(records)
-    base = next(one for one in records if one.name == BASE)
+def test_the_committed_base_is_a_whole_training():
+    base = next(one for one in STUDY.read() if one.name == BASE)
     assert (base.steps, base.seed) == (28_125, 129_000)

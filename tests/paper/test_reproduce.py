@@ -10,9 +10,8 @@ from carryscope.core.storage import read_json, write_bytes
 from carryscope.training.presets import preset, run_config
 from paper import __main__ as command
 from paper.claims import authors_seed, frozen
-from paper.plan import QUICK_STEPS, chosen, make_draw, minutes, plan
-from paper.records import draw_name, read_draws
-from paper.study import left, make, write_record
+from paper.plan import QUICK_STEPS, STUDY, chosen, make_draw, minutes, plan
+from paper.study import Study, write_record
 
 SMALL = {"steps": 4, "d_model": 24, "batch": 8}
 
@@ -51,28 +50,35 @@ def fails(directory, threads, progress):
     raise WorkError("Disk full.")
 
 
+def study(*rounds):
+    """A study of these jobs; its page counts the records."""
+    return Study("tried", dict, lambda records: {"page.md": str(len(records))}, lambda _: rounds)
+
+
 def test_a_study_keeps_a_short_record_of_each_run_and_makes_none_twice(tmp_path):
-    runs, records = tmp_path / "runs", tmp_path / "records"
+    runs, results, records = tmp_path / "runs", tmp_path, tmp_path / "tried"
     jobs = {"a/1": partial(writes, "one"), "b": partial(writes, "two")}
     write_record(records / "b.json", {"text": "done before"})
-    assert list(left(jobs, records)) == ["a/1"]
-    make(jobs, runs, records, workers=1)
+    tried = study(jobs)
+    assert tried.left(jobs, results) == [("a/1", records / "a/1.json")]
+    tried.make(runs, results, silent, workers=1)
     assert read_json(records / "a/1.json", dict) == {"text": "one", "third": 0.333333}
     assert read_json(records / "b.json", dict) == {"text": "done before"}
-    assert not (runs / "b").exists()
+    assert not (runs / "tried" / "b").exists()
+    assert tried.write_pages(results).read_text() == "2"
 
 
 def test_a_run_that_fails_is_reported_and_the_others_are_kept(tmp_path):
     jobs = {"bad": fails, "good": partial(writes, "one")}
     with pytest.raises(WorkError, match="bad failed: Disk full"):
-        make(jobs, tmp_path / "runs", tmp_path / "records", workers=1)
-    assert [file.name for file in (tmp_path / "records").iterdir()] == ["good.json"]
+        study(jobs).make(tmp_path / "runs", tmp_path, silent, workers=1)
+    assert [file.name for file in (tmp_path / "tried").iterdir()] == ["good.json"]
 
 
 def test_the_plan_has_the_authors_draws_first():
     everything = plan(chosen(None))
     assert len(everything) == 6 + sum(map(len, frozen().seeds.values()))
-    assert list(everything)[:6] == [draw_name(r, authors_seed(r)) for r in chosen(None)]
+    assert list(everything)[:6] == [f"{r}/{authors_seed(r)}" for r in chosen(None)]
     two = plan(["paper-5"], draws=2)
     assert list(two) == ["paper-5/129000", "paper-5/201", "paper-5/202"]
     assert [config.training.seed for config in two.values()] == [129000, 201, 202]
@@ -108,22 +114,22 @@ def test_a_call_shows_its_plan_keeps_what_was_made_and_writes_the_page(
     tmp_path, capsys, monkeypatch, small_draw
 ):
     record, _ = small_draw
-    two = {draw_name("paper-10", s): run_config("paper-10", SMALL) for s in (129000, 201)}
+    two = {f"paper-10/{s}": run_config("paper-10", SMALL) for s in (129000, 201)}
     monkeypatch.setattr("paper.plan.plan", lambda *_, **__: two)
     out = tmp_path / "out"
 
-    def stopped(jobs, runs, records, **_):
+    def stopped(jobs, runs, **_):
         assert list(jobs) == list(two)
-        write_record(records / "paper-10/129000.json", record)
+        write_record(out / "draws/paper-10/129000.json", record)
         raise WorkError("paper-10/201 failed: Disk full.")
 
-    monkeypatch.setattr(command, "make", stopped)
+    monkeypatch.setattr("paper.study.side_by_side", stopped)
     call = ["--only", "paper-10", "--runs", str(tmp_path / "runs"), "--out", str(out)]
     assert command.run(call) == 1
     told = capsys.readouterr()
     assert "129000, 201" in told.err
     assert told.err.endswith("paper: paper-10/201 failed: Disk full.\n")
-    assert [draw.seed for draw in read_draws(out)] == [129000]
+    assert [draw.seed for draw in STUDY.read(out)] == [129000]
     assert "A smoke test" in (out / "README.md").read_text()
     assert (out / "strips" / "three-columns-longer.svg").exists()
     assert command.run(["--pages", "--out", str(out)]) == 0

@@ -1,32 +1,31 @@
 """The committed records, judged again; the page that stands on them; the numbers it compares."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from carryscope.api import load
 from carryscope.training.presets import preset
-from paper.claims import estimands_of, frozen, judge
-from paper.exact import ExactRecord
-from paper.exact_page import exact_page
-from paper.page import STRIPS, page_text, sentence
+from paper import exact, mlp, plan, why_page
+from paper.claims import DrawRecord, estimands_of, frozen, judge
+from paper.page import PAGE, pages, sentence
 from paper.printed import Printed, placed, table_2
-from paper.records import DrawRecord, read_draws
 from paper.strips import _stacked, strip
-from paper.study import RESULTS, read_records
+from paper.study import RESULTS
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "paper" / "README.md"
+HOME = plan.STUDY.home
 
 
 @pytest.fixture(scope="module")
 def records():
-    return read_draws()
+    return plan.STUDY.read()
 
 
-def test_the_page_follows_from_the_records(records):
-    assert PAGE.read_text() == page_text(records, judge(records), strips=f"results/{STRIPS}")
+@pytest.mark.parametrize("module", [plan, mlp, why_page, exact])
+def test_every_committed_page_and_figure_follows_from_the_records(module):
+    study = module.STUDY
+    for name, text in study.pages(study.read()).items():
+        assert (study.home / name).read_text() == text, name
 
 
 def test_every_record_is_of_a_whole_training_and_has_all_numbers(records):
@@ -39,17 +38,19 @@ def test_every_record_is_of_a_whole_training_and_has_all_numbers(records):
 
 
 def test_the_page_can_be_read_in_a_sitting():
-    text = re.sub(r"!\[[^]]*\]\([^)]*\)|<a [^>]*></a>|(?<=\])\([^)]*\)", "", PAGE.read_text())
+    whole = (HOME / PAGE).read_text()
+    text = re.sub(r"!\[[^]]*\]\([^)]*\)|<a [^>]*></a>|(?<=\])\([^)]*\)", "", whole)
     assert len(re.findall(r"[A-Za-z][\w'-]*", text)) <= 3000, "words have letters"
 
 
 def test_the_results_are_small():
-    assert sum(file.stat().st_size for file in RESULTS.rglob("*.*")) < 6_000_000
+    files = [*RESULTS.rglob("*.*"), *(HOME / "strips").iterdir()]
+    assert sum(file.stat().st_size for file in files) < 6_000_000
 
 
 def test_every_strip_on_the_page_is_there_and_no_other():
-    shown = set(re.findall(rf"results/{STRIPS}/([\w-]+\.svg)", PAGE.read_text()))
-    assert shown == {file.name for file in (RESULTS / STRIPS).iterdir()}
+    shown = set(re.findall(r"strips/([\w-]+\.svg)", (HOME / PAGE).read_text()))
+    assert shown == {file.name for file in (HOME / "strips").iterdir()}
 
 
 def record(**fields):
@@ -60,8 +61,7 @@ def record(**fields):
 
 
 def test_a_page_of_short_trainings_says_so_and_judges_nothing():
-    short = [record(steps=100)]
-    page = page_text(short, judge(short), strips=STRIPS)
+    page = pages([record(steps=100)])[PAGE]
     assert page.startswith("**A smoke test. Nothing is reproduced")
     assert "`paper-5`" in page
     assert "three-columns" not in page, "claims are not on it"
@@ -70,7 +70,7 @@ def test_a_page_of_short_trainings_says_so_and_judges_nothing():
 def test_a_verdict_before_all_draws_are_in_says_so():
     kept = [record(seed=seed, numbers=numbers(0.2)) for seed in range(201, 217)]
     for count, said in ((9, "not decidable here"), (12, "replicated so far"), (16, "replicated")):
-        page = page_text(kept[:count], judge(kept[:count]), strips=STRIPS)
+        page = pages(kept[:count])[PAGE]
         assert f"(#cascades-fail) | **{said}** | {count} of {count} " in page
 
 
@@ -121,9 +121,8 @@ def test_table_2_has_the_same_numbers_in_both_readings_in_opposite_order():
     assert {one.quantity: one.text for one in ordered}["loss of A4"] == "0.046"
 
 
-def test_the_page_of_exact_adders_follows_from_its_records():
-    seeds = read_records(RESULTS / "exact", ExactRecord)
-    assert (ROOT / "docs" / "exact-adders.md").read_text() == exact_page(seeds)
+def test_the_shipped_exact_adder_is_a_seed_of_the_study_and_is_proved():
+    seeds = exact.STUDY.read()
     shipped = next(one for one in seeds if one.seed == preset("exact-5").training.seed)
     assert shipped.exact
     assert shipped.weights_sha256 == load("exact-5").weights_sha256

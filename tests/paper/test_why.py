@@ -1,6 +1,5 @@
-"""The study of why: a small model of it, and the page that stands on the committed records."""
+"""The study of why: a small model of it, and what its page concludes from the records."""
 
-from pathlib import Path
 from statistics import median
 
 import pytest
@@ -9,16 +8,13 @@ from msgspec.structs import replace
 from carryscope.core.progress import silent
 from carryscope.training.config import RunConfig
 from paper import why
-from paper.study import RESULTS, read_records
-from paper.why import DATA, HEADS, RECORDS, SEEDS, SHIPPED, WhyRecord, cell_config
-from paper.why_page import PAGE, agreement, crossed, is_blind, why_figure, why_page
-
-DOCS = Path(__file__).parents[2] / "docs"
+from paper.why import DATA, HEADS, SEEDS, SHIPPED, cell_config
+from paper.why_page import STUDY, agreement, crossed, is_blind
 
 
 @pytest.fixture(scope="module")
 def records():
-    return read_records(RESULTS / RECORDS, WhyRecord)
+    return STUDY.read()
 
 
 def test_every_cell_has_its_seeds_and_the_known_models_are_there(records):
@@ -26,11 +22,6 @@ def test_every_cell_has_its_seeds_and_the_known_models_are_there(records):
     assert found == {(h, d, s) for h in HEADS for d in DATA for s in SEEDS}
     assert [one.data for one in records if one.data in SHIPPED] == sorted(SHIPPED)
     assert {one.seed for one in records if one.data == "paper-5"} == {129000, 201}
-
-
-def test_the_committed_page_and_figure_follow_from_the_records(records):
-    assert (DOCS / f"{PAGE}.md").read_text() == why_page(records, f"{PAGE}.svg")
-    assert (DOCS / f"{PAGE}.svg").read_text() == why_figure(records).svg()
 
 
 def test_what_the_page_concludes_is_in_the_records(records):
