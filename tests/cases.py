@@ -6,6 +6,7 @@ import numpy as np
 
 from carryscope.task.columns import Columns
 from carryscope.task.operation import State
+from carryscope.task.questions import Questions
 
 
 class Case(NamedTuple):
@@ -70,6 +71,17 @@ CASES = {
         "199998",
     ),
 }
+
+
+def exact_sum(questions: Questions) -> np.ndarray:
+    """The digits of the true answer."""
+    return Columns.of(questions).answer()
+
+
+def look_ahead_sum(questions: Questions, *, reach: int) -> np.ndarray:
+    """The answer of an adder that looks `reach` columns below each digit; 2 is Algorithm 1."""
+    columns = Columns.of(questions)
+    return columns.answer(columns.carry_seen(reach))
 
 
 def stratum_names(columns: Columns) -> list[str]:

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 import torch
 from built_adder import LOGIT, MAX_REACH, built_adder
-from cases import CASES
+from cases import CASES, look_ahead_sum
 
 from carryscope.model.answer_path import answer_logits
 from carryscope.model.prediction import predict
-from carryscope.task.algorithms import look_ahead_sum
 from carryscope.task.columns import Columns
 from carryscope.task.curated import curated_questions
 from carryscope.task.questions import Questions, parse_question

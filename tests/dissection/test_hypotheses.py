@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from cases import exact_sum, look_ahead_sum
 
 from carryscope.dissection.hypotheses import Hypothesis, Pairs, hypotheses_for
-from carryscope.task.algorithms import exact_sum, look_ahead_sum
 from carryscope.task.questions import Questions, parse_question
 from carryscope.task.sampling import uniform, with_nines
 

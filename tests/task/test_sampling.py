@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
-from cases import stratum_names
+from cases import exact_sum, stratum_names
 
 from carryscope.core.errors import CallError
-from carryscope.task.algorithms import exact_sum
 from carryscope.task.columns import Columns
 from carryscope.task.operation import State
 from carryscope.task.sampling import carry_pairs, enriched, near_nines, uniform, with_states

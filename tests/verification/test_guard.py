@@ -4,11 +4,11 @@ from functools import partial
 
 import numpy as np
 import pytest
+from cases import exact_sum, look_ahead_sum
 from verification.test_risk import algorithm_judge, risk_of
 
 import carryscope
 from carryscope.model.prediction import predict
-from carryscope.task.algorithms import exact_sum, look_ahead_sum
 from carryscope.task.columns import Columns
 from carryscope.task.operation import State
 from carryscope.task.questions import Questions

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from built_adder import built_adder
+from cases import exact_sum, look_ahead_sum
 
 import carryscope
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Stopped
 from carryscope.model.prediction import predict
-from carryscope.task.algorithms import exact_sum, look_ahead_sum
 from carryscope.task.questions import Questions, parse_question
 from carryscope.task.strata import look_ahead_probabilities
 from carryscope.verification.cases import CaseRisk, by_look_ahead

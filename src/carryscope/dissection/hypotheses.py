@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from carryscope.task.algorithms import ALGORITHM_1_REACH
-from carryscope.task.columns import Columns
+from carryscope.task.columns import ALGORITHM_1_REACH, Columns
 from carryscope.task.operation import ADD, Array, State
 from carryscope.task.questions import Questions
 

@@ -36,8 +36,7 @@ from carryscope.dissection.capture import before_mlp
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples, numbered, partners
 from carryscope.dissection.swapping import AnswerRows
-from carryscope.task.algorithms import ALGORITHM_1_REACH
-from carryscope.task.columns import Columns
+from carryscope.task.columns import ALGORITHM_1_REACH, Columns
 from carryscope.task.operation import BASE, Array, State
 from carryscope.task.sampling import with_states
 

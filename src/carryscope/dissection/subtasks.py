@@ -42,7 +42,7 @@ from carryscope.dissection.hypotheses import (
 from carryscope.dissection.interventions import Node, all_nodes
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.dissection.samples import Samples
-from carryscope.task.algorithms import ALGORITHM_1_REACH
+from carryscope.task.columns import ALGORITHM_1_REACH
 from carryscope.task.operation import Array
 
 SEARCH_PAIRS = 2000

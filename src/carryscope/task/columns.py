@@ -31,6 +31,9 @@ from jaxtyping import Bool, Int
 from carryscope.task.operation import ADD, Array, Operation, State
 from carryscope.task.questions import Questions
 
+ALGORITHM_1_REACH = 2
+"""The paper's Algorithm 1 looks two columns below each answer digit."""
+
 
 class Task(IntEnum):
     """Task class of one answer digit in one question: an exact partition."""
@@ -127,8 +130,12 @@ class Columns:
             return carry.astype(self.sums.dtype)
         return self.each(lambda one: one.digit_of(self.sums[:, digit], carry))
 
-    def answer(self, carry: Bool[Array, "batch digit"]) -> Int[Array, "batch digit"]:
-        """All answer digits, if these are the carries that arrive."""
+    def answer(self, carry: Bool[Array, "batch digit"] | None = None) -> Int[Array, "batch digit"]:
+        """All answer digits, if these are the carries that arrive; by default the true ones.
+
+        The sign of a difference is apart: it is `questions.negative`.
+        """
+        carry = self.carry_in if carry is None else carry
         low = self.each(lambda one: one.digit_of(self.sums, carry[:, :-1]))
         return np.concatenate([low, carry[:, -1:].astype(low.dtype)], axis=1)
 
@@ -140,6 +147,14 @@ class Columns:
         for i in range(self.digits):
             depth[:, i + 1] = np.where(passes[:, i], depth[:, i] + 1, 0)
         return depth
+
+    def carry_seen(self, reach: int | Int[Array, " digit"]) -> Bool[Array, "batch digit"]:
+        """The carries that an adder sees which looks `reach` columns below each digit.
+
+        If every column in reach propagates, it assumes that none arrives. Reach n is exact. Reach 2
+        is the paper's Algorithm 1, completed: as printed it never produces A_n.
+        """
+        return np.asarray(self.carry_in & (self.look_ahead < reach))
 
     @property
     def sign_look_ahead(self) -> Int[Array, " batch"]:

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Int
 
 from carryscope.core.errors import CallError
-from carryscope.task.algorithms import exact_sum
+from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, SUBTRACT, Array, Operation
 from carryscope.task.questions import Questions, check_digits
 
@@ -121,7 +121,7 @@ class Format:
         tokens[:, self.first_row + 1] = self.symbols.index(POSITIVE)
         if self.operation.signed:
             tokens[questions.negative, self.first_row + 1] = self.symbols.index(NEGATIVE)
-        digits = exact_sum(questions) if answer is None else answer
+        digits = Columns.of(questions).answer() if answer is None else answer
         tokens[:, self.first_row + 1 + self.signs :] = digits[:, ::-1]
         return tokens
 

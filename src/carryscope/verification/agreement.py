@@ -17,7 +17,6 @@ from jaxtyping import Int
 
 from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
-from carryscope.task.algorithms import exact_sum
 from carryscope.task.operation import Array
 from carryscope.verification.algorithms import Algorithm
 from carryscope.verification.estimate import Rate
@@ -126,7 +125,7 @@ def _best_on_errors(ranked: list[AlgorithmAgreement]) -> str | None:
 
 
 def _agreement(sample: WeightedSample, said: Array, stated: Array) -> Agreement:
-    truth = exact_sum(sample.questions)
+    truth = sample.columns.answer()
     alike = (said == stated).all(axis=1)
     model_wrong, algorithm_wrong = ((x != truth).any(axis=1) for x in (said, stated))
     return Agreement(

@@ -23,8 +23,7 @@ from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.dissection.hypotheses import BASE_ADD, MAKES
 from carryscope.dissection.keys import key_count
 from carryscope.dissection.samples import numbered
-from carryscope.task.algorithms import ALGORITHM_1_REACH
-from carryscope.task.columns import Columns
+from carryscope.task.columns import ALGORITHM_1_REACH, Columns
 from carryscope.task.operation import ADD, Array, State
 
 FARTHEST = 6
@@ -87,7 +86,7 @@ def exact(digits: int) -> Algorithm:
         name=EXACT,
         about=f"Every {ADD.words.carry} arrives, however far it travels. Each head brings the "
         f"state of one column, and the MLP tells {keys:,} keys apart.",
-        answer=lambda columns: columns.answer(columns.carry_in),
+        answer=Columns.answer,
         variables=variables,
         by_head=by_head.variables,
     )
@@ -153,8 +152,7 @@ def _by_reach(name: str, about: str, reach: Sequence[int], by_token: Sequence[bo
         return carried
 
     def answer(columns: Columns) -> Array:
-        seen = columns.carry_in & (columns.look_ahead < reaches)
-        return columns.answer(seen | shown(columns))
+        return columns.answer(columns.carry_seen(reaches) | shown(columns))
 
     def variables(columns: Columns) -> dict[str, Array]:
         found = {BASE_ADD: _base(columns)}

@@ -18,7 +18,6 @@ from carryscope.dissection.engine import Engine
 from carryscope.dissection.reading import decision_read, digit_shares
 from carryscope.dissection.samples import Samples
 from carryscope.model.transformer import Transformer
-from carryscope.task.algorithms import exact_sum
 from carryscope.task.operation import Array
 from carryscope.verification.stratified import WeightedSample, WeightedShare
 
@@ -82,7 +81,7 @@ def _read_and_wrong(
     for state in engine.captures(sample.questions):
         shares.append(digit_shares(state.patterns().numpy(), engine.layout))
         said.append(state.logits.argmax(-1).numpy()[:, ::-1][:, : digits + 1])
-    wrong = np.concatenate(said) != exact_sum(sample.questions)
+    wrong = np.concatenate(said) != sample.columns.answer()
     return decision_read(sample.columns, np.concatenate(shares)), wrong
 
 
