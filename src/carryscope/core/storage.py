@@ -29,24 +29,32 @@ def write_bytes(path: Path, content: bytes) -> None:
 
     The new content goes to a fresh file beside the target, which then takes its name and mode.
     """
-    temporary = None
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = _mode_to_keep(path)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except BaseException as error:
-        if temporary is not None:
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(mode)
+            Path(temporary).replace(path)
+        except BaseException:
             with contextlib.suppress(OSError):
                 Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _cannot_write(path, error) from error
-        raise
+            raise
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the system says about a file that cannot be written into one line."""
+    try:
+        yield
+    except OSError as error:
+        raise WorkError(
+            f"Cannot write {path}: {error.strerror}. What was there before is intact."
+        ) from error
 
 
 def write_output(path: Path, content: bytes) -> None:
@@ -57,14 +65,11 @@ def write_output(path: Path, content: bytes) -> None:
 
 def check_place(path: Path) -> None:
     """Refuse a place that cannot be written to, or must not be, before work is done for it."""
-    try:
+    with writing(path):
         _check_is_no_part_of_a_run(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         _mode_to_keep(path)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise _cannot_write(path, error) from error
+        tempfile.TemporaryFile(dir=path.parent).close()
 
 
 def _check_is_no_part_of_a_run(path: Path) -> None:
@@ -91,10 +96,6 @@ def _mode_to_keep(path: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
-
-
-def _cannot_write(path: Path, error: OSError) -> WorkError:
-    return WorkError(f"Cannot write {path}: {error.strerror}. What was there before is intact.")
 
 
 def write_json(path: Path, record: Any) -> None:
@@ -137,17 +138,17 @@ def only_writer(directory: Path, *, wait: float = 0) -> Iterator[None]:
 
     if directory.exists() and not directory.is_dir():
         raise CallError(f"{directory} is a file. A run needs a directory: choose another --out.")
-    try:
+    path = directory / LOCK_FILE
+    lock = filelock.FileLock(path, is_singleton=False)
+    with writing(path):
         directory.mkdir(parents=True, exist_ok=True)
-        _mode_to_keep(directory / LOCK_FILE)
-        lock = filelock.FileLock(directory / LOCK_FILE, is_singleton=False)
-        lock.acquire(timeout=wait)
-    except filelock.Timeout as error:
-        raise WorkError(
-            f"Another process is working on {directory}. Wait for it, or choose another --out."
-        ) from error
-    except OSError as error:
-        raise _cannot_write(directory / LOCK_FILE, error) from error
+        _mode_to_keep(path)
+        try:
+            lock.acquire(timeout=wait)
+        except filelock.Timeout as error:
+            raise WorkError(
+                f"Another process is working on {directory}. Wait for it, or choose another --out."
+            ) from error
     try:
         yield
     finally:

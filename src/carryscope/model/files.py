@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -120,12 +119,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str,
     """Write a safetensors file with notes and a checksum of its data in the header."""
     import safetensors.torch
 
-    content = safetensors.torch.save({name: t.contiguous() for name, t in tensors.items()})
-    header, data = _split(content)
+    whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    _, data = _split(safetensors.torch.save(whole))
     checked = {**notes, "sha256": hashlib.sha256(data).hexdigest()}
-    described = json.dumps({"__metadata__": checked, **header}).encode()
-    described += b" " * (-len(described) % 8)  # tensors start at a multiple of eight bytes
-    write_bytes(path, struct.pack("<Q", len(described)) + described + data)
+    write_bytes(path, safetensors.torch.save(whole, checked))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -152,8 +149,8 @@ def _read_checked(
 
 def _split(content: bytes) -> tuple[dict[str, Any], bytes]:
     """A safetensors file is the length of a JSON header, the header, and the data."""
-    (length,) = struct.unpack("<Q", content[:8])
-    return json.loads(content[8 : 8 + length]), content[8 + length :]
+    start = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:start]), content[start:]
 
 
 def with_weights(config: ModelConfig, weights: Mapping[str, Tensor], source: Path) -> Transformer:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 import torch
 
-from carryscope.core.errors import CallError, WorkError
-from carryscope.core.storage import read_bytes, write_bytes
+from carryscope.core.errors import CallError
+from carryscope.core.storage import read_bytes, write_bytes, writing
 from carryscope.model.files import read_tensors, write_tensors
 from carryscope.training.losses import StepRecord
 from carryscope.training.trainer import Trainer
@@ -84,23 +83,14 @@ class MetricsWriter:
 
     def write(self, record: StepRecord) -> None:
         """Add one record; the next `flush` makes it safe."""
-        with self._errors():
+        with writing(self._path):
             self._file.write(msgspec.json.encode(record) + b"\n")
 
     def flush(self) -> None:
         """Bring all records to the disk."""
-        with self._errors():
+        with writing(self._path):
             self._file.flush()
             os.fsync(self._file.fileno())
-
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise WorkError(
-                f"Cannot write {self._path}: {error.strerror}. The last checkpoint is intact."
-            ) from error
 
 
 def read_metrics(directory: Path) -> list[StepRecord]:
