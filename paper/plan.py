@@ -13,8 +13,9 @@ from carryscope.core.errors import CallError
 from carryscope.core.machine import machine
 from carryscope.core.progress import Progress
 from carryscope.sweeps.running import trained
+from carryscope.training.checkpoint import note_in_checkpoint
 from carryscope.training.config import RunConfig
-from carryscope.training.loop import is_finished, steps_made
+from carryscope.training.loop import is_finished
 from carryscope.training.presets import preset, run_config
 from carryscope.version import __version__
 from paper.claims import DrawRecord, authors_seed, estimands_of, frozen
@@ -64,7 +65,7 @@ def minutes(config: RunConfig, run: Path) -> float:
     """About how long the rest of a draw takes."""
     assert config.preset is not None
     assert config.training is not None
-    left = 0 if is_finished(run) else config.training.steps - steps_made(run)
+    left = 0 if is_finished(run) else config.training.steps - note_in_checkpoint(run, "step")
     whole = preset(config.preset)
     return ONE_THREAD * whole.minutes * left / whole.training.steps + MEASURING
 

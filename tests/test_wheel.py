@@ -11,6 +11,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.fixture(autouse=True)
+def without_sources(monkeypatch):
+    """What is tested is the wheel, not sources that a developer has on the path."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("wheel")

@@ -131,7 +131,10 @@ class RunDirectory:
         """
         _check_record(stage)
         self.model()  # without weights nothing can be found, whatever else is there
-        known = self._to_build_on(stage, again)
+        kept = self.read(stage)
+        if kept.why and stage.costly and not again:
+            raise CallError(kept.why)
+        known = kept.found if stage.costly else self._of_this_version(kept.found)
         if known is not None and not again and enough(known):
             return known
         path = self.directory / stage.file
@@ -150,12 +153,6 @@ class RunDirectory:
         if is_worse(found):
             raise WorkError(f"What was found now knows less than {path}, which stays.")
         return found
-
-    def _to_build_on(self, stage: Stage[F], again: bool) -> F | None:
-        kept = self.read(stage)
-        if kept.why and stage.costly and not again:
-            raise CallError(kept.why)
-        return kept.found if stage.costly else self._of_this_version(kept.found)
 
     def there(self, stage: Stage[F]) -> F:
         """The finding that is there, of any version, or an error that says how to make it."""

@@ -23,6 +23,12 @@ class WorkError(RuntimeError):
     """The work could not be finished. The message says what to do about it."""
 
 
+def require(holds: bool, what: str, got: object) -> None:
+    """Refuse what does not hold: "digits must be between 1 and 20. Got 0."."""
+    if not holds:
+        raise CallError(f"{what}. Got {got}.")
+
+
 def command(*words: object) -> str:
     """A carryscope command that can be pasted where the user stands: `carryscope risk runs/a`."""
     return " ".join([program(), *(shlex.quote(str(word)) for word in words)])

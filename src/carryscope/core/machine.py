@@ -8,7 +8,7 @@ import platform
 from contextlib import suppress
 from pathlib import Path
 
-from carryscope.core.errors import CallError
+from carryscope.core.errors import CallError, require
 
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Where Linux says how much memory a container may use."""
@@ -54,8 +54,7 @@ def cores() -> int:
 
 def use_machine(threads: int | None) -> None:
     """Use so many threads in this process, at most one for each core, and keep freed memory."""
-    if threads is not None and threads < 1:
-        raise CallError(f"threads must be at least 1. Got {threads}.")
+    require(threads is None or threads >= 1, "threads must be at least 1", threads)
     if threads is not None:
         import torch
 

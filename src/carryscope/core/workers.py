@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from carryscope.core.errors import CallError, WorkError
+from carryscope.core.errors import CallError, WorkError, require
 from carryscope.core.machine import cores
 from carryscope.core.processes import LOSSES, LocalProcesses, WorkersLost, reason
 
@@ -144,8 +144,7 @@ def _result(future: Future[T]) -> T:
 
 def worker_count(workers: int | None) -> int:
     """How many local workers are meant: by default one for each core."""
-    if workers is not None and workers < 1:
-        raise CallError(f"workers must be at least 1. Got {workers}.")
+    require(workers is None or workers >= 1, "workers must be at least 1", workers)
     return cores() if workers is None else workers
 
 
@@ -154,9 +153,8 @@ def shared_out(workers: int | None, threads: int | None) -> tuple[int, int]:
     there = cores()
     workers = workers if workers is not None else max(1, there // (threads or 1))
     threads = threads if threads is not None else max(1, there // max(1, workers))
-    for name, number in (("workers", workers), ("threads", threads)):
-        if number < 1:
-            raise CallError(f"{name} must be at least 1. Got {number}.")
+    require(workers >= 1, "workers must be at least 1", workers)
+    require(threads >= 1, "threads must be at least 1", threads)
     if workers * threads > there:
         raise CallError(
             f"{workers} workers with {threads} threads each need more than the {there} cores of "

@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from carryscope.core.errors import CallError
+from carryscope.core.errors import require
 from carryscope.task.tokens import Format, FormatName
 
 FORMAT_VERSION = 1
@@ -53,32 +53,24 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Neurons in each MLP. -1 means the paper's 4 * d_model, 0 an attention-only model."""
 
     def __post_init__(self) -> None:
-        self._at_least("layers", self.layers, 1)
-        if self.layers > MOST_LAYERS:
-            raise CallError(f"layers must be at most {MOST_LAYERS}. Got {self.layers}.")
-        self._at_least("heads", self.heads, 1)
-        if self.d_model == 0 and self.heads > 512:
-            raise CallError(f"heads must be at most 512 unless d_model is set. Got {self.heads}.")
+        require(self.layers >= 1, "layers must be at least 1", self.layers)
+        require(self.layers <= MOST_LAYERS, f"layers must be at most {MOST_LAYERS}", self.layers)
+        require(self.heads >= 1, "heads must be at least 1", self.heads)
         if self.d_model == 0:
+            few = self.heads <= 512
+            require(few, "heads must be at most 512 unless d_model is set", self.heads)
             msgspec.structs.force_setattr(self, "d_model", paper_width(self.heads))
-        self._at_least("d_model", self.d_model, 1)
-        if self.d_head == 0 and self.d_model % self.heads:
-            raise CallError(
-                "heads must divide d_model unless d_head is set. "
-                f"Got {self.heads} heads and d_model {self.d_model}."
-            )
+        require(self.d_model >= 1, "d_model must be at least 1", self.d_model)
         if self.d_head == 0:
+            widths = f"{self.heads} heads and d_model {self.d_model}"
+            divides = self.d_model % self.heads == 0
+            require(divides, "heads must divide d_model unless d_head is set", widths)
             msgspec.structs.force_setattr(self, "d_head", self.d_model // self.heads)
-        self._at_least("d_head", self.d_head, 1)
+        require(self.d_head >= 1, "d_head must be at least 1", self.d_head)
         if self.d_mlp == -1:
             msgspec.structs.force_setattr(self, "d_mlp", 4 * self.d_model)
-        self._at_least("d_mlp", self.d_mlp, 0)
+        require(self.d_mlp >= 0, "d_mlp must be at least 0", self.d_mlp)
         _ = self.layout
-
-    @staticmethod
-    def _at_least(name: str, value: int, least: int) -> None:
-        if value < least:
-            raise CallError(f"{name} must be at least {least}. Got {value}.")
 
     @property
     def layout(self) -> Format:

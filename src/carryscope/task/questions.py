@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from carryscope.core.errors import CallError
+from carryscope.core.errors import CallError, require
 from carryscope.task.operation import ADD, BASE, MIXED, Array, Operation
 
 MAX_DIGITS = 20
@@ -32,8 +32,7 @@ _MINUS, _PASTED = "-", "−"  # noqa: RUF001
 
 def check_digits(digits: int) -> None:
     """Refuse a question size outside 1..MAX_DIGITS."""
-    if not 1 <= digits <= MAX_DIGITS:
-        raise CallError(f"digits must be between 1 and {MAX_DIGITS}. Got {digits}.")
+    require(1 <= digits <= MAX_DIGITS, f"digits must be between 1 and {MAX_DIGITS}", digits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,11 +134,9 @@ class Questions:
 
 
 def _to_digits(numbers: Sequence[int], digits: int) -> Int[Array, "batch column"]:
+    size = f"The numbers must have at most {digits} digit{'s' * (digits > 1)}"
     for number in numbers:
-        if not 0 <= number < BASE**digits:
-            raise CallError(
-                f"The numbers must have at most {digits} digit{'s' * (digits > 1)}. Got {number}."
-            )
+        require(0 <= number < BASE**digits, size, number)
     rows = [[int(d) for d in str(number).zfill(digits)[::-1]] for number in numbers]
     return np.array(rows, dtype=np.int8).reshape(len(numbers), digits)
 

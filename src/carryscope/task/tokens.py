@@ -13,12 +13,12 @@ A *row* is a position whose output predicts the next token. For five plain digit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.core.errors import CallError
+from carryscope.core.errors import CallError, require
 from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, SUBTRACT, Array, Operation
 from carryscope.task.questions import Questions, check_digits
@@ -46,10 +46,9 @@ class Format:
 
     def __post_init__(self) -> None:
         check_digits(self.digits)
-        if self.name not in ("plain", "signed"):
-            raise CallError(f"format must be 'plain' or 'signed'. Got '{self.name}'.")
-        if self.vocabulary not in VOCABULARIES:
-            raise CallError(f"vocabulary must be 12 or 15. Got {self.vocabulary}.")
+        known = self.name in get_args(FormatName)
+        require(known, "format must be 'plain' or 'signed'", f"'{self.name}'")
+        require(self.vocabulary in VOCABULARIES, "vocabulary must be 12 or 15", self.vocabulary)
         if self.operation.signed and not (self.signs and NEGATIVE in self.symbols):
             raise CallError(
                 f"{self.operation.name.capitalize()} needs the signed format and 15 tokens. "
@@ -107,10 +106,8 @@ class Format:
             raise CallError(
                 f"The questions must be of {self.operation.name}. Got {questions.operation.name}."
             )
-        if questions.digits != self.digits:
-            raise CallError(
-                f"The questions must have {self.digits} digits. Got {questions.digits}."
-            )
+        same = questions.digits == self.digits
+        require(same, f"The questions must have {self.digits} digits", questions.digits)
         tokens = np.empty((len(questions), self.context), dtype=np.int64)
         tokens[:, : self.digits] = questions.first[:, ::-1]
         tokens[:, self.digits] = questions.each(

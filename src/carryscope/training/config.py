@@ -18,7 +18,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from carryscope.core.errors import CallError
+from carryscope.core.errors import CallError, require
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.task.sampling import PAPER_BATCH_SHARE, PAPER_CELL_SHARE
 from carryscope.task.strata import is_pattern
@@ -196,8 +196,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         self._require(bool(started), "renew", "empty without --start-from RUN")
 
     def _require(self, holds: bool, name: str, what: str) -> None:
-        if not holds:
-            raise CallError(f"{name} must be {what}. Got {getattr(self, name)}.")
+        require(holds, f"{name} must be {what}", getattr(self, name))
 
     def batch_at(self, step: int) -> int:
         """Questions in the batch of a step, counted from 0."""

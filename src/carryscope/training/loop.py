@@ -14,7 +14,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from carryscope.core.errors import CallError, WorkError
+from carryscope.core.errors import CallError, WorkError, require
 from carryscope.core.machine import check_memory, use_machine
 from carryscope.core.progress import Progress, Stopped, silent
 from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
@@ -58,8 +58,7 @@ def train(
     is written every `checkpoint_every` seconds, and when `progress` stops the work. A finished
     run is not trained again.
     """
-    if not checkpoint_every >= 0:
-        raise CallError(f"checkpoint_every must be at least 0. Got {checkpoint_every}.")
+    require(checkpoint_every >= 0, "checkpoint_every must be at least 0", checkpoint_every)
     check_memory(memory_needed(config), "This training")
     if threads is None:
         threads = note_in_checkpoint(directory, "threads") or None
@@ -78,11 +77,6 @@ def train(
 def is_finished(directory: Path) -> bool:
     """Whether the training of a run has left all its results."""
     return (directory / WEIGHTS_FILE).exists() and (directory / FINDING_FILE).exists()
-
-
-def steps_made(directory: Path) -> int:
-    """The step from which a training that was stopped continues; 0 without a checkpoint."""
-    return note_in_checkpoint(directory, "step")
 
 
 def _claim(config: RunConfig, directory: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from carryscope.core.errors import CallError
+from carryscope.core.errors import require
 from carryscope.core.evidence import Finding, Share
 from carryscope.core.progress import Progress, silent
 from carryscope.model.files import weights_hash
@@ -162,11 +162,9 @@ def judged_risk(
 
 def check_settings(seed: int, width: float, budget: int) -> None:
     """Refuse settings that make no sense."""
-    if not 0 < width < 2:
-        raise CallError(f"width must be between 0 and 2. Got {width}.")
-    for name, value, least in (("budget", budget, 1), ("seed", seed, 0)):
-        if value < least:
-            raise CallError(f"{name} must be at least {least}. Got {value}.")
+    require(0 < width < 2, "width must be between 0 and 2", width)
+    require(budget >= 1, "budget must be at least 1", budget)
+    require(seed >= 0, "seed must be at least 0", seed)
 
 
 def _strata(tally: Tally, judge: Judge) -> list[StratumRisk]:
