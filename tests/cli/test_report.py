@@ -33,7 +33,7 @@ def test_figures_are_written_for_a_paper(ending, start, tiny_run, tmp_path, caps
     assert run(["figures", str(tiny_run), "--out", str(figures), "--format", ending]) == 0
     told = capsys.readouterr()
     written = {path.name for path in figures.iterdir()}
-    names = {"digits", "framework", "learning", "phases", "exam", "final-loss"}
+    names = {"digits", "learning", "phases", "exam"}
     assert written >= {f"{name}.{ending}" for name in names}
     assert (figures / f"phases.{ending}").read_bytes().startswith(start)
     assert sorted(told.out.splitlines()) == sorted(str(figures / name) for name in written)
