@@ -185,7 +185,7 @@ def test_a_run_that_was_only_trained_gets_a_useful_report(tiny_run):
     ids = [section.id for section in report_sections(shelf)]
     assert ids == ["verdict", "how", "training", "method"]
     told = text_of(shelf)
-    assert "10,000 fresh uniform questions" in told
+    assert "of 10,000 uniform questions; where it fails is not known" in told
     assert "Training loss of each answer digit" in told
     for command in ("risk", "dissect", "faithful", "certify"):
         assert f"carryscope {command} {tiny_run.directory}" in told
