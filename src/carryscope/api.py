@@ -90,7 +90,7 @@ def study(
     run.risk(progress=progress)
     run.faithfulness(progress=progress)
     first_proof(run, workers=threads, progress=progress)
-    run.report(progress=progress)
+    run.report()
     return run
 
 

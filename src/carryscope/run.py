@@ -267,7 +267,7 @@ class Run(RunDirectory):
         _, patterns = PlainModel.read(self.directory)(tokens)
         return one_pattern(patterns[0], layout.text(tokens[0]), layout)
 
-    def report(self, path: Path | str | None = None, *, progress: Progress = silent) -> Path:
+    def report(self, path: Path | str | None = None) -> Path:
         """Write the report, one file for any browser; by default into the run."""
         from carryscope.report.page import REPORT_FILE, report_page
 
@@ -276,7 +276,7 @@ class Run(RunDirectory):
         place = exact_model(self.config.model.digits, other_than=self.directory)
         exact = Run(place) if place is not None else None
         live = [(run.shelf(), run.model()) for run in (self, exact) if run is not None]
-        report_page(self.shelf(), live, progress=progress).save(path)
+        report_page(self.shelf(), live).save(path)
         return path
 
     def explorer(self, question: str = "", *, beside: Sequence[Run] = ()) -> Page:

@@ -191,7 +191,7 @@ def test_an_imported_model_can_be_asked_and_exported_but_not_trained(capsys, tmp
     assert "Imported: 2 digits, 1 layer, 2 heads." in capsys.readouterr().out
     assert run(["ask", where, "1+2", "--json"]) == 0
     capsys.readouterr()
-    assert run(["export", where, "--to", "tl", "--json"]) == 0
+    assert run(["export", where, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["config"]["n_heads"] == 2
     assert read_state_dict(Path(told["path"])).config == Run(tiny_run).model().config

@@ -1,9 +1,7 @@
 """The report of the shipped model: written once, opened once, read by many tests."""
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from browser import Visitor
@@ -14,28 +12,14 @@ import carryscope
 from carryscope.report.page import report_page
 
 
-class Written(NamedTuple):
-    """The report as a file, and what its writing told."""
-
-    path: Path
-    begun: list[tuple[str, int | None, str]]
-    drawn: list[int]
-
-
 @pytest.fixture(scope="session")
-def written(tmp_path_factory) -> Written:
-    """The whole report of the shipped model, the model in it."""
-    found = Written(tmp_path_factory.mktemp("report") / "report.html", [], [])
-
-    @contextlib.contextmanager
-    def progress(name, total=None, unit=""):
-        found.begun.append((name, total, unit))
-        yield lambda amount=1, note="": found.drawn.append(amount)
-
+def written(tmp_path_factory) -> Path:
+    """The file of the whole report of the shipped model, the model in it."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
     exact = carryscope.load("exact-5")
     live = [(shipped_shelf(), carryscope.load().model()), (exact.shelf(), exact.model())]
-    report_page(shipped_shelf(), live, progress=progress).save(found.path)
-    return found
+    report_page(shipped_shelf(), live).save(path)
+    return path
 
 
 AS_OPENED = """() => {
@@ -46,9 +30,9 @@ AS_OPENED = """() => {
 
 
 @pytest.fixture(scope="session")
-def _kept_open(chromium: Browser, written: Written) -> Iterator[tuple[Page, Visitor]]:
+def _kept_open(chromium: Browser, written: Path) -> Iterator[tuple[Page, Visitor]]:
     visitor = Visitor(chromium)
-    page = visitor(written.path)
+    page = visitor(written)
     page.wait_for_selector(".carryscope-explorer.second[aria-busy=false]")
     page.wait_for_selector(".carryscope-explorer:not(.second)[aria-busy=false]")
     yield page, visitor

@@ -7,8 +7,7 @@ from report.shelves import replaced, shipped_shelf, untrained_shelf
 
 from carryscope.core.evidence import Share
 from carryscope.report.parts import Sentences
-from carryscope.report.sections.algorithm import algorithm_sentences, algorithm_title
-from carryscope.report.sections.how import how_section
+from carryscope.report.sections.how import algorithm_sentences, algorithm_title, how_section
 from carryscope.report.shelf import Shelf
 
 

@@ -20,7 +20,6 @@ from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import one_pattern, staircase, table_figure
 from carryscope.report.sections.dissection import node_table
 from carryscope.report.sections.report import figure
-from carryscope.report.sections.training import framework_table
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Table
 from carryscope.task.tokens import Format
@@ -76,7 +75,6 @@ LABELS = {
     "digits": ["A5", "A0", "step"],
     "learning": ["A5", "A0", "BA", "UC1", "US9", "step"],
     "phases": ["A5", "A0", "BA learnt", "US9 learnt", "discovery until"],
-    "framework": ["A5", "A0", "BA", "UC1", "US9 depth 4", "50.05%", "0.0045%"],
 }
 
 
@@ -155,22 +153,6 @@ def test_a_useful_node_without_a_purpose_is_marked_by_question_marks(shipped):
     useful = sum(node.useful for node in shipped.nodes.nodes)
     cells = [cell for row in node_table(nothing).rows for cell in row[1:]]
     assert sum(cell.startswith("?? ") for cell in cells) == useful
-
-
-def test_the_framework_marks_the_chain_of_nines_and_nothing_else():
-    config = RunConfig(format_version=FORMAT_VERSION, model=ModelConfig(digits=3))
-    table = framework_table(config)
-    chain = [
-        (row[0], name, cell)
-        for row in table.rows
-        for name, cell in zip(table.head[1:], row[1:], strict=True)
-        if getattr(cell, "shade", 0)
-    ]
-    assert chain == [
-        ("UC1", "A1", "45%"),
-        ("US9 depth 1", "A2", "4.5%"),
-        ("US9 depth 2", "A3", "0.45%"),
-    ]
 
 
 def test_the_pattern_of_one_question_has_its_tokens_as_labels():

@@ -35,7 +35,7 @@ SECTIONS = (
 def page(written) -> str:
     """The report without the weights in it, which take long to read."""
     weights = r'(<script type="application/octet-stream"[^>]*>)[^<]*'
-    return re.sub(weights, r"\1", written.path.read_text())
+    return re.sub(weights, r"\1", written.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +50,8 @@ def text_of(shelf: Shelf) -> str:
 
 
 def test_the_whole_report_with_the_model_in_it_is_one_file_below_20_megabytes(written, page):
-    assert 10e6 < written.path.stat().st_size < 20e6
-    assert [p.name for p in written.path.parent.iterdir()] == ["report.html"]
-    assert written.begun == [("report", len(written.drawn), "figures")]
+    assert 10e6 < written.stat().st_size < 20e6
+    assert [p.name for p in written.parent.iterdir()] == ["report.html"]
     ids = [attributes["id"] for _, attributes in Seen(page).tags if attributes.get("id")]
     assert len(ids) == len(set(ids))
     assert {*SECTIONS, "why", "try"} <= set(ids)
@@ -122,7 +121,7 @@ def test_every_figure_of_the_paper_that_applies_is_there():
     assert list(figures(shipped_shelf())) == shown
     assert set(shown) >= set(
         "circuit staircase edges heads nodes keys carries digits learning phases "
-        "framework depth agreement certificate".split()
+        "depth agreement certificate".split()
     )
 
 
@@ -186,7 +185,7 @@ def test_a_run_that_was_only_trained_gets_a_useful_report(tiny_run):
     ids = [section.id for section in report_sections(shelf)]
     assert ids == ["verdict", "how", "training", "method"]
     told = text_of(shelf)
-    assert "10,000 fresh uniform questions" in told
+    assert "of 10,000 uniform questions; where it fails is not known" in told
     assert "Training loss of each answer digit" in told
     for command in ("risk", "dissect", "faithful", "certify"):
         assert f"carryscope {command} {tiny_run.directory}" in told

@@ -11,7 +11,7 @@ from report.shelves import HOSTILE, Seen, made_hostile, replaced, shipped_shelf
 from carryscope.core.errors import CallError
 from carryscope.core.words import counted_share
 from carryscope.report.page import report_page
-from carryscope.report.parts import Absent, Facts, Note
+from carryscope.report.parts import Absent, Facts, Text
 from carryscope.report.sections.certificate import (
     certificate_section,
     measured_and_proved,
@@ -199,7 +199,7 @@ def test_a_model_of_two_layers_is_said_to_be_beyond_proof_and_nothing_is_offered
     deep = dataclasses.replace(shelf, config=replaced(shelf.config, model=model))
     assert not any("certify" in part.command for part in missing(deep))
     method = report_sections(deep)[-1]
-    (note,) = [part for part in method.parts if isinstance(part, Note)]
+    (note,) = [part for part in method.parts if isinstance(part, Text) and part.lead]
     assert "A certificate is for models of 1 layer" in note.text
     with pytest.raises(CallError, match="for models of 1 layer"):
         figure("certificate", deep)

@@ -17,8 +17,6 @@ from carryscope.report.parts import (
     Commands,
     Facts,
     Folded,
-    More,
-    Note,
     Picture,
     Section,
     Sentences,
@@ -66,9 +64,9 @@ def test_the_claim_comes_first(name, first):
 
 
 def test_what_is_folded_is_shown_on_demand():
-    parts = [Text("claim"), Folded("fold", [Text("deep")]), More([Text("more")])]
+    parts = [Text("claim"), Folded("fold", [Text("deep")])]
     assert printed(parts).split() == ["claim"]
-    assert printed(parts, verbose=True).split() == ["claim", "fold", "deep", "more"]
+    assert printed(parts, verbose=True).split() == ["claim", "fold", "deep"]
     assert printed([Section("id", "title", "", parts)]).split() == ["title", "claim"]
 
 
@@ -128,12 +126,11 @@ def test_markup_of_rich_is_text_too():
 def test_markdown_has_every_kind_of_part():
     parts = [
         Text("One. Two.", lead=True),
-        Note("it * is", "Mind"),
+        Text("Mind. it * is", lead=True),
         Sentences("Steps", ["a `code|` b", "c `d`"]),
         Absent("a thing", "make thing", "It broke."),
         Table("t", "Tab_le", ["a|b"], [[Wrong("x|y")], [link("here", "there.md")]], "cap"),
-        Folded("Fold", [Text("deep")]),
-        More([Text(Markdown("**as it is**"))]),
+        Folded("Fold", [Text("deep"), Text(Markdown("**as it is**"))]),
     ]
     told = markdown(parts)
     assert told == (

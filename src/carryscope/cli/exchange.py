@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from carryscope.cli.console import opened, print_json, print_plain
 from carryscope.cli.options import AnyRun, Json, OutFile, RunName
@@ -33,16 +32,8 @@ def import_(file: Path, /, *, out: Path, json: Json = False) -> None:
         print_plain(f"Imported: {shape(config.model)}.\n{out}")
 
 
-def export(
-    run: RunName, /, *, to: Literal["tl"] = "tl", out: OutFile = None, json: Json = False
-) -> None:
-    """Write a run's weights as a TransformerLens state dict.
-
-    Parameters
-    ----------
-    to
-        The format to write; `tl` is the state dict of a TransformerLens 2.x HookedTransformer.
-    """
+def export(run: RunName, /, *, out: OutFile = None, json: Json = False) -> None:
+    """Write a run's weights as a state dict of a TransformerLens 2.x HookedTransformer."""
     from carryscope.model.transformer_lens import hooked_transformer_config, write_state_dict
 
     chosen = opened(run)

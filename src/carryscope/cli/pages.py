@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from carryscope.cli.bars import bars
 from carryscope.cli.console import log, opened, print_file, print_json, print_plain
 from carryscope.cli.options import AnyRun, Json, Open, OutFile, RunName
 from carryscope.core.errors import CallError
@@ -27,8 +26,7 @@ def report(
     """
     chosen = opened(run)
     path = place(chosen, "report.html", out)
-    with bars() as progress:
-        chosen.report(path, progress=progress)
+    chosen.report(path)
     print_file(path, json=json, open=open)
 
 

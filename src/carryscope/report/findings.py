@@ -17,7 +17,7 @@ MAKERS = {
     "RiskFinding": "verification.risk_section",
     "FaithfulnessFinding": "verification.faithfulness_section",
     "Certificate": "certificate.certificate_section",
-    "RepairFinding": "repair.repair_parts",
+    "RepairFinding": "verification.repair_parts",
     "Shelf": "verdict.verdict_section",
 }
 """What makes a section, or parts, of each record, in `sections`. It is loaded when it is needed:

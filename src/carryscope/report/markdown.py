@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from carryscope.report.parts import Commands, Facts, Folded, Part, Section, Simple, Text, lowered
+from carryscope.report.parts import Commands, Facts, Part, Simple, Text, lowered
 from carryscope.report.tables import Table
 
 SPECIAL = "\\|*_`[]"
@@ -70,6 +70,4 @@ def _written(part: Simple, level: int) -> str:
         title = f"{'#' * level} {as_text(part.title)}" if part.title else ""
         pieces = [title, table(part.head, part.rows), with_code(part.caption)]
         return "\n\n".join(filter(None, pieces))
-    if isinstance(part, Folded | Section):
-        return f"{'#' * level} {as_text(part.title)}\n\n{markdown(part.parts, level=level + 1)}"
-    return markdown(part.parts, level=level)
+    return f"{'#' * level} {as_text(part.title)}\n\n{markdown(part.parts, level=level + 1)}"

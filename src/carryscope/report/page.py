@@ -12,7 +12,7 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape as escaped
@@ -23,12 +23,11 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import write_output
-from carryscope.report.explorer.subject import Live, subject
+from carryscope.report.explorer.live import Live, live_model
 from carryscope.report.figures.canvas import head_colours
 from carryscope.report.findings import parts_of
-from carryscope.report.parts import Explorer, Part, Picture, Section, flat
+from carryscope.report.parts import Explorer, Part, Section, flat
 from carryscope.report.sections.report import report_sections
 from carryscope.report.sections.why import why_section
 from carryscope.report.shelf import Shelf
@@ -79,15 +78,15 @@ class Page:
         )
 
 
-def report_page(shelf: Shelf, live: Sequence[Live] = (), *, progress: Progress = silent) -> Page:
+def report_page(shelf: Shelf, live: Sequence[Live] = ()) -> Page:
     """The report of a run. Its model comes first in `live`, and next to it one that is proved.
 
     Without a model there is no explorer in the page, and no sum is drawn.
     """
     why = why_section(live)
-    sections = report_sections(shelf, [subject(*one) for one in live], why)
+    sections = report_sections(shelf, [live_model(*one) for one in live], why)
     title = f"How {shelf.name} adds {shelf.config.model.digits}-digit numbers"
-    return page_of(title, "carryscope report", sections, progress=progress)
+    return page_of(title, "carryscope report", sections)
 
 
 def explorer_page(live: Sequence[Live], question: str = "") -> Page:
@@ -95,41 +94,32 @@ def explorer_page(live: Sequence[Live], question: str = "") -> Page:
     for shelf, _ in live if question else ():
         parse_question(question, shelf.config.model.digits)
     names = " and ".join(shelf.name for shelf, _ in live)
-    subjects = [subject(*one, question) for one in live]
+    subjects = [live_model(*one, question) for one in live]
     section = Section("try", "", "Explorer", [Explorer(subjects)])
     return page_of(f"{names}: ask, and take apart", "carryscope explorer", [section])
 
 
-def page_of(
-    title: str, command: str, sections: Sequence[Section], *, progress: Progress = silent
-) -> Page:
+def page_of(title: str, command: str, sections: Sequence[Section]) -> Page:
     """Sections as a page. Where there is an explorer, sums that it takes are links into it."""
-    parts = list(flat(sections))
-    figures = sum(isinstance(part, Picture) for part in parts)
-    live = [one for part in parts if isinstance(part, Explorer) for one in part.subjects]
+    explorers = [part for part in flat(sections) if isinstance(part, Explorer)]
+    live = [one for explorer in explorers for one in explorer.subjects]
     style = head_colours(":root") + _joined(STYLES, "css")
     scripts = [_read("report.js")]
     if live:
         style += _joined(EXPLORER_STYLES, "css", "explorer/")
         joined = _joined(EXPLORER_SCRIPTS, "js", "explorer/")
         scripts.append(f'(() => {{\n"use strict";\n{joined}\n}})();\n')
-    with progress("report", figures, "figures") as advance:
-
-        def drawn(figure: Any) -> str:
-            svg: str = figure.page_svg()
-            advance(1)
-            return svg
-
-        digits = min((one.config.digits for one in live), default=0)
-        environment = _environment(drawn, live=True, digits=digits)
-        html = environment.get_template("layout.html").render(
-            title=title,
-            command=command,
-            sections=sections,
-            style=style,
-            scripts=scripts,
-            policy=content_policy(scripts, style),
-        )
+    environment = _environment(
+        live=True, digits=min((one.config.digits for one in live), default=0)
+    )
+    html = environment.get_template("layout.html").render(
+        title=title,
+        command=command,
+        sections=sections,
+        style=style,
+        scripts=scripts,
+        policy=content_policy(scripts, style),
+    )
     return Page(html.lstrip())
 
 
@@ -156,7 +146,7 @@ def fragment(parts: Iterable[Part]) -> str:
     style = head_colours(":root") + _read("colours.css")
     style = style.replace(":root", ".carryscope-finding")
     inner = _joined(("parts", "figures", "fragment"), "css")
-    environment = _environment(lambda figure: figure.svg(), live=False)
+    environment = _environment(live=False)
     return environment.get_template("fragment.html").render(
         style=f"{style}.carryscope-finding {{\n{inner}}}\n", parts=parts
     )
@@ -170,7 +160,7 @@ def _joined(names: Iterable[str], ending: str, folder: str = "") -> str:
     return "\n".join(_read(f"{folder}{name}.{ending}") for name in names)
 
 
-def _environment(drawn: Callable[[Any], str], *, live: bool, digits: int = 0) -> jinja2.Environment:
+def _environment(*, live: bool, digits: int = 0) -> jinja2.Environment:
     """Templates that escape everything, and draw a figure where one stands.
 
     `live` is whether the page has its script, which saves and copies.
@@ -183,7 +173,7 @@ def _environment(drawn: Callable[[Any], str], *, live: bool, digits: int = 0) ->
         loader=jinja2.FunctionLoader(_read),
     )
     environment.filters |= {
-        "svg": lambda figure: Markup(drawn(figure)),
+        "svg": lambda figure: Markup(figure.page_svg() if live else figure.svg()),
         "code": partial(_marked, digits=digits),
         "look": _look,
         "kind": lambda part: type(part).__name__.lower(),
@@ -197,11 +187,12 @@ def _marked(text: str, digits: int) -> Markup:
 
     It is escaped before that. A sum is a link if the explorer takes numbers of its length.
     """
-    told = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
-    told = re.sub(r"\bH([0-5])\b", r'<b class="head-\1">H\1</b>', told)
+    shown = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+    shown = re.sub(r"\bH([0-5])\b", r'<b class="head-\1">H\1</b>', shown)
     number = rf"\d{{1,{digits}}}"
     link = r'<a class="sum" href="#explorer?q=\g<0>">\g<0></a>'
-    return Markup(re.sub(rf"(?<![\w+]){number}\+{number}(?![\w+])", link, told) if digits else told)
+    sums = rf"(?<![\w+]){number}\+{number}(?![\w+])"
+    return Markup(re.sub(sums, link, shown) if digits else shown)
 
 
 def _look(cell: str, table: Table, column: int) -> Markup:

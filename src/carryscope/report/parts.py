@@ -27,14 +27,6 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Note:
-    """A remark that a reader should not miss."""
-
-    text: str
-    title: str = ""
-
-
-@dataclass(frozen=True)
 class Sentences:
     """A numbered list of sentences."""
 
@@ -89,13 +81,6 @@ class Picture:
 
 
 @dataclass(frozen=True, eq=False)
-class More:
-    """Evidence that a page shows at once, and a terminal or a notebook on demand."""
-
-    parts: Sequence[Part]
-
-
-@dataclass(frozen=True, eq=False)
 class Folded:
     """Parts that are folded away until a reader opens them."""
 
@@ -133,25 +118,22 @@ def evidence(
     return Section(name, claim, short, [*lead, *parts], folded=True)
 
 
-Fold = More | Folded | Section
+Fold = Folded | Section
 """Parts that hold others."""
 
 Simple = Text | Facts | Commands | Table | Fold
 """Parts that every renderer knows how to write as text."""
 
-Part = Simple | Note | Sentences | Absent | Picture | Explorer
+Part = Simple | Sentences | Absent | Picture | Explorer
 
 
 def lowered(part: Part) -> list[Simple]:
     """A part as simpler ones, for renderers of text. A picture without a table is left out."""
     simple: list[Simple] = []
     match part:
-        case Note():
-            title = f"{part.title}. " if part.title else ""
-            simple.append(Text(f"{title}{part.text}", lead=bool(title)))
         case Sentences():
-            told = {f"{i}.": sentence for i, sentence in enumerate(part.sentences, start=1)}
-            simple += [Text(part.title, lead=True), Facts(told)]
+            numbered = {f"{i}.": sentence for i, sentence in enumerate(part.sentences, start=1)}
+            simple += [Text(part.title, lead=True), Facts(numbered)]
         case Absent():
             simple.append(Text(f"{part.title} {part.why}".strip(), lead=True))
             simple += [Commands([part.command])] if part.command else []

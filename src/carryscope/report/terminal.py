@@ -45,8 +45,7 @@ def show(parts: Iterable[Part], console: Console, *, verbose: bool = False) -> N
         elif isinstance(part, Table):
             _table(part, console)
         elif verbose or isinstance(part, Section):
-            if title := getattr(part, "title", ""):
-                console.print(_styled(title, "bold underline"), end="\n\n")
+            console.print(_styled(part.title, "bold underline"), end="\n\n")
             show(part.parts, console, verbose=verbose)
 
 

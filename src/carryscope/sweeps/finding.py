@@ -2,8 +2,8 @@
 
 In: the findings of its seeds. Out: `SeedFinding`, what can be compared between seeds, and `Sweep`,
 kept as JSON. The number of a head means nothing between seeds, so heads are named by the column
-they read. Each property has the share of seeds that have it, with a Wilson interval; each number
-has its median and range. An interval here is about other seeds of the same recipe.
+they read. Each property has the share of seeds that have it, with a Wilson interval: it is about
+other seeds of the same recipe.
 """
 
 from __future__ import annotations
@@ -48,9 +48,6 @@ CASCADE = 2
 CARRY = ("MC1", "state")
 """Sub-tasks that give a column's carry."""
 
-TAIL = 0.025
-"""Each tail of a 95 % interval."""
-
 
 class SeedFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of one seed. Its run has the rest."""
@@ -67,28 +64,6 @@ class SeedFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Losses and shares, then wrong digits by look-ahead."""
 
 
-class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """A number over the seeds."""
-
-    median: float
-    least: float
-    most: float
-    low: float | None
-    high: float | None
-    """A 95 % interval of the median, from the order of the values alone; null for fewer than six
-    seeds, which are too few."""
-
-    @classmethod
-    def measured(cls, values: Sequence[float]) -> Spread:
-        """The spread of at least one value."""
-        from scipy.stats import binom  # type: ignore[import-untyped]  # slow to import
-
-        ordered = sorted(values)
-        rank = int(binom.ppf(TAIL, len(values), 0.5)) - 1  # fewer values lie below the median
-        low, high = (ordered[rank], ordered[-1 - rank]) if rank >= 0 else (None, None)
-        return cls(median=median(ordered), least=ordered[0], most=ordered[-1], low=low, high=high)
-
-
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     """Many seeds of one recipe."""
 
@@ -103,7 +78,6 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     """Seeds that failed, and why."""
     properties: dict[str, Share]
     """For each of `PROPERTIES`, the share of the seeds to which it applies."""
-    numbers: dict[str, Spread]
     statement: str
 
 
@@ -134,13 +108,13 @@ class Studied(NamedTuple):
 
 def seed_finding(seed: Studied) -> SeedFinding:
     """What the findings of a seed say."""
-    stated = seed.stated
+    stated, alike = seed.stated, seed.stated.errors_alike
     numbers = {
-        LOSSES[0]: seed.training.held_out_loss.estimate,
-        LOSSES[1]: seed.training.last_steps_loss,
-        "wrong answers": seed.risk.teacher_forced.estimate,
+        "held-out loss": seed.training.held_out_loss.estimate,
+        "loss of the last 100 steps": seed.training.last_steps_loss,
+        WRONG: seed.risk.teacher_forced.estimate,
         AGREEMENT: stated.agreement.estimate,
-        **({ALIKE: stated.errors_alike.estimate} if stated.errors_alike else {}),
+        **({"errors that match Algorithm 1": alike.estimate} if alike else {}),
         **{f"wrong: {look_ahead(one)}": one.wrong.estimate for one in pooled(seed.risk.cases)},
     }
     return SeedFinding(
@@ -221,10 +195,8 @@ PROPERTIES: dict[str, Callable[[Studied], bool | None]] = {
 """Properties by name; null where one does not apply. Thresholds are those of the verdicts on a
 single run."""
 
-AGREEMENT = "answers that match Algorithm 1"
-ALIKE = "errors that match Algorithm 1"
-LOSSES = ("held-out loss", "loss of the last 100 steps")
-"""The numbers that are losses; the others are shares."""
+WRONG, AGREEMENT = "wrong answers", "answers that match Algorithm 1"
+"""Numbers that the statement names."""
 
 
 def summarised(
@@ -239,11 +211,6 @@ def summarised(
         name: Share.measured(given.count(True), len(given) - given.count(None))
         for name, given in answers.items()
     }
-    values: dict[str, list[float]] = {}
-    for seed in results:
-        for name, value in seed.numbers.items():
-            values.setdefault(name, []).append(value)
-    spreads = {name: Spread.measured(found) for name, found in values.items()}
     return Sweep(
         package_version=__version__,
         machine=machine(),
@@ -252,10 +219,7 @@ def summarised(
         results=list(results),
         failures=failures,
         properties=held,
-        numbers=spreads,
-        statement=_statement(results, failures, held, spreads)
-        if results
-        else "No seed was finished.",
+        statement=_statement(results, failures, held) if results else "No seed was finished.",
     )
 
 
@@ -263,7 +227,6 @@ def _statement(
     results: Sequence[SeedFinding],
     failures: dict[int, str],
     held: dict[str, Share],
-    spreads: dict[str, Spread],
 ) -> str:
     roles, alike = _most_common([seed.roles for seed in results])
     best, winners = _most_common([seed.algorithm for seed in results])
@@ -274,11 +237,14 @@ def _statement(
     winner = f"Most often {best} agrees best, in {_seeds(winners)}."
     if best == NO_WINNER:
         winner = f"In {_seeds(winners)} no stated algorithm clearly agrees best."
+    wrong = [seed.numbers[WRONG] for seed in results]
     sentences = [
+        f"{percent(median(wrong))} of answers are wrong in the median over the seeds "
+        f"({percent(min(wrong))} to {percent(max(wrong))}).",
         f"A double staircase is present in {_seeds(held[STAIRCASE])}.",
         f"In {_seeds(alike)} the heads read: {roles}.",
         f"{who} with Algorithm 1 on {brief(PREDICTS_ANSWERS)} of {whose} answers "
-        f"(median {percent(spreads[AGREEMENT].median)}).",
+        f"(median {percent(median(seed.numbers[AGREEMENT] for seed in results))}).",
         f"{ERRORS_PREDICTED} in {_seeds(held[ERRORS_PREDICTED])}.",
         winner,
         f"Cascades fail in {_seeds(cascades)}." if cascades.of else "",

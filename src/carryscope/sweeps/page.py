@@ -12,22 +12,22 @@ from pathlib import Path
 from urllib.parse import quote
 
 from carryscope.core.storage import write_bytes
-from carryscope.core.words import between, brief, counted, percent, with_interval
+from carryscope.core.words import between, brief, counted, with_interval
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.report.figures.curves import loss_charts
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import panelled
 from carryscope.report.markdown import as_text, markdown
 from carryscope.report.page import REPORT_FILE, Page, page_of
-from carryscope.report.parts import Facts, Note, Part, Picture, Section, Text
+from carryscope.report.parts import Facts, Part, Picture, Section, Text
+from carryscope.report.sections.method import recipe_options
 from carryscope.report.sections.verdict import headline, proved
 from carryscope.report.sections.verification import case_cell
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Table
 from carryscope.report.words import look_ahead, shape
-from carryscope.sweeps.finding import LOSSES, Sweep, best_algorithm, roles_read
+from carryscope.sweeps.finding import Sweep, best_algorithm, roles_read
 from carryscope.task.tokens import Format
-from carryscope.training.presets import changes
 from carryscope.verification.cases import pooled
 from carryscope.verification.faithfulness import PREDICTS_ANSWERS, PREDICTS_ERRORS
 from carryscope.verification.risk_verdict import SAFE, UNSAFE
@@ -199,10 +199,9 @@ def _title(found: Sweep) -> str:
 
 def _sections(found: Sweep, shelves: Sequence[Shelf], place: Path) -> list[Section]:
     """What the seeds have in common, the seeds over each other, and how that was found."""
-    numbers = Section("numbers", "How well they add", "Numbers", [_spreads(found)])
     return [
         Section("answer", "What the seeds have in common", "In common", summary_parts(found)),
-        *([*_compared(shelves), numbers, _index(shelves, place)] if shelves else []),
+        *([*_compared(shelves), _index(shelves, place)] if shelves else []),
         Section("method", "How this was made", "Method", [_method(found)]),
     ]
 
@@ -222,49 +221,19 @@ def summary_parts(found: Sweep) -> list[Part]:
     return [
         Text(found.statement, lead=True),
         *([held] if found.results else []),
-        *(Note(why, f"Seed {seed} failed") for seed, why in found.failures.items()),
+        *(Text(f"Seed {n} failed. {why}", lead=True) for n, why in found.failures.items()),
     ]
 
 
-def _spreads(found: Sweep) -> Table:
-    """Numbers over the seeds, and wrong digits by look-ahead."""
-
-    def ends(name: str, low: float | None, high: float | None) -> str:
-        if low is None or high is None:
-            return "too few seeds"
-        return f"{_value(name, low)} to {_value(name, high)}"
-
-    return Table.of(
-        "spreads",
-        "The numbers",
-        found.numbers.items(),
-        {
-            "number": lambda item: item[0],
-            "median": lambda item: _value(item[0], item[1].median),
-            "95 % interval of the median": lambda item: ends(item[0], item[1].low, item[1].high),
-            "range over seeds": lambda item: ends(item[0], item[1].least, item[1].most),
-        },
-        "Ranges are those of the seeds' estimates. Few questions have four nines or more below a "
-        "digit, so there the range is mostly chance.",
-    )
-
-
-def _value(name: str, value: float) -> str:
-    return f"{value:.4f}" if name in LOSSES else percent(value)
-
-
 def _method(found: Sweep) -> Facts:
-    assert found.recipe.training is not None
-    changed = f" ({'; '.join(differing)})" if (differing := changes(found.recipe)) else ""
+    seeds = ",".join(map(str, found.seeds))
     return Facts(
         {
-            "Recipe": f"{found.recipe.preset or 'its own'}{changed}; "
-            f"{found.recipe.training.steps:,} steps",
-            "Command": f"carryscope sweep --preset {found.recipe.preset} --seeds "
-            f"{','.join(map(str, found.seeds))} --out DIR",
+            "Command": f"carryscope sweep {recipe_options(found.recipe, 'seed')} --seeds {seeds} "
+            "--out DIR",
             "Version": f"carryscope {found.package_version}, on {found.machine}",
-            "Intervals": "95 %. Those of a seed are over questions. Those of a share of seeds "
-            "(Wilson) and of a median (by order) are over seeds.",
+            "Intervals": "95 %. Those of a seed are over questions, those of a share of seeds are "
+            "over seeds (Wilson).",
             "Thresholds": THRESHOLDS,
         }
     )

@@ -105,7 +105,7 @@ def study_seed(config: RunConfig, directory: Path, threads: int, progress: Progr
     run.risk(progress=progress)
     run.faithfulness(progress=progress)
     if not (directory / REPORT_FILE).exists():
-        run.report(progress=progress)
+        run.report()
     return seed_finding(Studied.of(run))
 
 

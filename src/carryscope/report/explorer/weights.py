@@ -18,7 +18,6 @@ from torch import Tensor
 
 from carryscope.dissection.samples import Samples
 from carryscope.model.transformer import Transformer
-from carryscope.task.operation import Array
 
 CHUNK = 128
 """Questions at a time while means are taken: a few megabytes for each site."""
@@ -32,28 +31,17 @@ class Place(msgspec.Struct, frozen=True):
     length: int
 
 
-class Packed(msgspec.Struct, frozen=True):
-    """Many tensors as one text."""
-
-    text: str
-    places: list[Place]
-
-
-def pack(model: Transformer, seed: int) -> Packed:
-    """The weights, and the means that ablated parts are set to."""
+def pack(model: Transformer, seed: int) -> tuple[str, list[Place]]:
+    """The weights, and the means that ablated parts are set to, as one text."""
     tensors = dict(model.state_dict()) | reference_means(model, seed)
     arrays = {name: tensor.detach().numpy().astype("<f4") for name, tensor in tensors.items()}
-    return _packed(arrays)
-
-
-def _packed(arrays: dict[str, Array]) -> Packed:
     places, start = [], 0
     for name, array in arrays.items():
         places.append(Place(name, start, array.size))
         start += array.size
     numbers = np.concatenate([array.ravel() for array in arrays.values()])
     planes = np.ascontiguousarray(numbers.view(np.uint8).reshape(-1, 4).T)
-    return Packed(base64.b64encode(zlib.compress(planes.tobytes())).decode("ascii"), places)
+    return base64.b64encode(zlib.compress(planes.tobytes())).decode("ascii"), places
 
 
 def reference_means(model: Transformer, seed: int) -> dict[str, Tensor]:

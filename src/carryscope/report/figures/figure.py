@@ -61,21 +61,13 @@ class Figure:
         label = f'role="img" aria-label="{escape(f"{self.title}. {self.description}")}"'
         return f"{head} {label}>{words}{rest}"
 
-    def png(self) -> bytes:
-        """The figure as PNG."""
-        return vl_convert.svg_to_png(self.svg(), scale=PNG_SCALE)
-
-    def pdf(self) -> bytes:
-        """The figure as PDF."""
-        return vl_convert.svg_to_pdf(self.svg())
-
     def save(self, path: Path | str) -> Path:
         """Write the figure; the ending of the name says how: .svg, .png or .pdf."""
         path = Path(path)
         ways: dict[str, Callable[[], bytes]] = {
             ".svg": lambda: self.svg().encode(),
-            ".png": self.png,
-            ".pdf": self.pdf,
+            ".png": lambda: vl_convert.svg_to_png(self.svg(), scale=PNG_SCALE),
+            ".pdf": lambda: vl_convert.svg_to_pdf(self.svg()),
         }
         if path.suffix.lower() not in ways:
             raise CallError(f"A figure is saved as .svg, .png or .pdf. Got '{path.name}'.")

@@ -11,17 +11,7 @@ from collections.abc import Sequence
 from carryscope.certificate.certify import UNTIL
 from carryscope.certificate.finding import Certificate, DigitProof, Family
 from carryscope.core.words import counted_share, spent, with_interval
-from carryscope.report.parts import (
-    Absent,
-    Commands,
-    Facts,
-    Folded,
-    More,
-    Part,
-    Section,
-    Text,
-    evidence,
-)
+from carryscope.report.parts import Absent, Commands, Facts, Folded, Part, Section, Text, evidence
 from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import LETTERS
 from carryscope.verification.risk import RiskFinding
@@ -56,19 +46,14 @@ def certificate_section(
 ) -> Section:
     """The proved bounds, token by token, and the largest families; then how to check them."""
     compared = measured_and_proved(found, risk) if risk is not None else ""
+    check = Commands([f"carryscope certify {shlex.quote(where)} --check"])
     parts: list[Part] = [
         *([Text(compared)] if compared else []),
         _tokens(found),
         *_families(found, "proved wrong", found.wrong_families),
         *_families(found, "undecided", found.undecided_families),
-        More(
-            [
-                *unfinished(found, where),
-                Text(_effort(found)),
-                Commands([f"carryscope certify {shlex.quote(where)} --check"]),
-                Folded("What a proof is here", [Facts(WORDS)]),
-            ]
-        ),
+        *unfinished(found, where),
+        Folded("What a proof is here, and how to check it", [Facts(WORDS), _effort(found), check]),
     ]
     return evidence("certificate", "Certificate", found.statement, parts)
 
@@ -82,18 +67,16 @@ def measured_and_proved(found: Certificate, risk: RiskFinding) -> str:
     rate, bounds = risk.teacher_forced, counted_share(wrong, of)
     if most != wrong:
         bounds = f"{bounds} to {counted_share(most, of, at_most=True)}"
-    told = f"Measured wrong: {with_interval(rate)}. Proved wrong: {bounds}."
+    both = f"Measured wrong: {with_interval(rate)}. Proved wrong: {bounds}."
     if wrong / of - ROUNDING <= rate.high and rate.low <= most / of + ROUNDING:
-        return f"{told} The two agree."
-    if risk.exhaustive:
-        return (
-            f"{told} The two contradict each other. Every question was asked, so one of them is "
-            "in error: please report it."
+        return f"{both} The two agree."
+    what = "Every question was asked, so one of them is in error: please report it."
+    if not risk.exhaustive:
+        what = (
+            "One interval in twenty misses the true value, so measure once more, with another "
+            "seed. If the contradiction stays, please report it."
         )
-    return (
-        f"{told} The two contradict each other. One interval in twenty misses the true value, so "
-        "measure once more, with another seed. If the contradiction stays, please report it."
-    )
+    return f"{both} The two contradict each other. {what}"
 
 
 def unfinished(found: Certificate, where: str) -> list[Absent]:
@@ -114,8 +97,8 @@ def unfinished(found: Certificate, where: str) -> list[Absent]:
     ]
 
 
-def _effort(found: Certificate) -> str:
-    return (
+def _effort(found: Certificate) -> Text:
+    return Text(
         f"{found.boxes:,} boxes of questions were bounded, in {spent(found.seconds)}. As a check "
         f"on the way, the model answered {found.spot_checks:,} questions from decided boxes: every "
         "answer was as proved. To check it without trusting the search: every bound is computed "
@@ -126,7 +109,6 @@ def _effort(found: Certificate) -> str:
 def _tokens(found: Certificate) -> Table:
     """What is proved of each token, and of the whole answer."""
     of = int(found.questions)
-    right, wrong, undecided = map(int, (found.proved_right, found.proved_wrong, found.undecided))
     whole = DigitProof(
         digit="whole answer",
         proved_right=found.proved_right,
@@ -136,9 +118,9 @@ def _tokens(found: Certificate) -> Table:
     )
 
     def share(count: str, tone: str = "") -> Cell:
-        told = counted_share(int(count), of, at_most=tone == "faint")
+        text = counted_share(int(count), of, at_most=tone == "faint")
         tip = f"{int(count):,} of {of:,} questions"
-        return Cell(told, tone=tone if int(count) else "", tip=tip)
+        return Cell(text, tone=tone if int(count) else "", tip=tip)
 
     return Table.of(
         "certificate",
@@ -153,7 +135,8 @@ def _tokens(found: Certificate) -> Table:
         },
         "Shares of all questions; a token is judged after the true tokens before it. Rounded to "
         "the safe side: what is proved down, what is undecided up. Whole answers, counted: "
-        f"{right:,} right, {wrong:,} wrong, {undecided:,} undecided.",
+        f"{int(found.proved_right):,} right, {int(found.proved_wrong):,} wrong, "
+        f"{int(found.undecided):,} undecided.",
     )
 
 

@@ -1,4 +1,5 @@
-"""Inside the model: where heads look, which edges count, what breaks without a part.
+"""Inside the model: where heads look, which edges count, what breaks without a part, what decides a
+digit, how far a carry is followed.
 
 In: a dissection. Out: tables, and a section for each experiment that was made.
 """
@@ -11,12 +12,12 @@ from functools import partial
 from carryscope.core.words import brief, loss, percent, with_interval
 from carryscope.dissection.ablations import HeadEffect, NodeEffect
 from carryscope.dissection.dissect import Dissection
+from carryscope.dissection.first_digits import CarryEffect, FirstDigitsFinding
 from carryscope.report.figures.grids import edges, staircase
 from carryscope.report.nodes import NodeWords, node_words
 from carryscope.report.parts import Part, Picture, Section, Text, evidence
-from carryscope.report.sections.carrying import carries_parts, keys_parts
 from carryscope.report.tables import Cell, Faint, Table
-from carryscope.report.words import head_name, head_roles, head_titles, row_names
+from carryscope.report.words import PASSES, head_name, head_titles, nines, row_names
 from carryscope.task.operation import BASE
 
 STAIRCASE = {
@@ -46,25 +47,7 @@ def dissection_sections(found: Dissection) -> list[Section]:
 
 
 def _attention(found: Dissection) -> list[Part]:
-    model, finding = found.model, found.attention
-    assert finding is not None
-    roles = head_roles(finding)
-    reads = Table.of(
-        "roles",
-        "What each head reads",
-        finding.heads,
-        {
-            "head": lambda head: head_name(head.layer, head.head, model.layers),
-            "reads": lambda head: roles[head.layer, head.head],
-            "rows at which it does": lambda head: f"{head.rows} of {head.of}",
-            "attention the column gets": lambda head: percent(head.sharpness),
-        },
-        "Heads are named by what they read, because their numbers mean nothing between seeds. "
-        "A head has a staircase if one column gets more than half of its attention in at least "
-        f"two thirds of its rows. Means over {finding.questions:,} questions.",
-        text=["reads"],
-    )
-    return [Picture("staircase", partial(staircase, found)), reads]
+    return [Picture("staircase", partial(staircase, found))]
 
 
 def _edges(found: Dissection) -> list[Part]:
@@ -145,12 +128,86 @@ def _node_cell(node: str, known: NodeWords) -> str:
     return Cell(f"{known.carries} {brief(known.fails)}".strip(), shade=known.fails, tip=tip)
 
 
+def _keys(found: Dissection) -> list[Part]:
+    """What happens to a digit when attention output is exchanged between questions."""
+    assert found.mlp is not None
+    table = Table.of(
+        "keys",
+        "Does the key decide the digit?",
+        found.mlp.digits,
+        {
+            "digit": lambda test: test.digit,
+            "columns below in its key": lambda test: f"{test.reach}",
+            "keys": lambda test: f"{test.keys}",
+            "exact addition needs": lambda test: f"{test.needed:,}",
+            "same key: stays": lambda test: with_interval(test.kept),
+            "other key: follows": lambda test: with_interval(test.follows),
+            "decided below the key: follows": lambda test: (
+                with_interval(test.beyond) if test.beyond.of else ""
+            ),
+            "alike pairs separable before / after the MLP": lambda test: (
+                f"{test.apart_in} / {test.apart_out} of {test.alike}"
+            ),
+        },
+        "A key is the base sum of the digit's column and the states of the columns below that "
+        "its row reads; of the lowest only whether it makes a carry. The attention output at "
+        f"the digit's row is exchanged between {found.mlp.questions:,} questions. Alike pairs "
+        "are keys with the same answer: an adder that keeps only that need not separate them.",
+    )
+    return [table]
+
+
+def _first_digits(found: Dissection) -> list[Part]:
+    """How deep a digit looks for its carry, and the rule that follows."""
+    assert found.first_digits is not None
+    rules = Table.of(
+        "rules",
+        "The rule of each digit, on fresh questions",
+        found.first_digits.rules,
+        {
+            "digit": lambda rule: rule.digit,
+            "columns it looks down": lambda rule: f"{rule.reach}",
+            "reads the token before": lambda rule: "yes" if rule.reads_token else "no",
+            "as the rule says, within reach": lambda rule: with_interval(rule.within),
+        },
+        "Teacher-forced, on fresh questions rich in nines, with 95 % intervals.",
+        text=["reads the token before"],
+    )
+    return [_carries(found.first_digits), rules]
+
+
+def _carries(found: FirstDigitsFinding) -> Table:
+    """How often the answer follows a carry, by the nines that it came through."""
+
+    def changed(effect: CarryEffect) -> str:
+        kind = f"own 9, {effect.changed} changed" if effect.own_nine else "columns changed"
+        return f"{effect.digit}, {kind}"
+
+    return Table.crossed(
+        "carries",
+        "How deep a digit looks for its carry",
+        [effect for effect in found.effects if effect.follows.of],
+        "",
+        row=changed,
+        column=lambda effect: nines(effect.depth),
+        cell=lambda effect: Cell(
+            percent(effect.follows.estimate),
+            shade=effect.follows.estimate,
+            tip=f"{changed(effect)}, {nines(effect.depth)} on the way: "
+            f"{with_interval(effect.follows)} of the answers follow",
+        ),
+        caption="Pairs of questions that differ in one carry: how often the answer becomes the "
+        "other question's digit, by the nines that the carry came through. Own 9: the digit's own "
+        f"column {PASSES}, so the answer token before it shows the carry.",
+    )
+
+
 SECTIONS = {
     "attention": ("Attention", _attention),
     "edges": ("Edges", _edges),
     "heads": ("Heads", _heads),
     "nodes": ("Nodes", _nodes),
-    "mlp": ("Keys", keys_parts),
-    "first_digits": ("First digits", carries_parts),
+    "mlp": ("Keys", _keys),
+    "first_digits": ("First digits", _first_digits),
 }
 """The experiments of a dissection: the name in the contents, and how parts are made of it."""

@@ -1,6 +1,9 @@
-"""How the model adds: the main figure and the algorithm; and a dissection as parts.
+"""How the model adds: the main figure, and five sentences that change with the findings.
 
-In: a dissection. Out: parts, and the section that opens the report's story.
+In: findings. Out: the section that opens the report's story, and a dissection as parts. The
+sentences say what the heads read, what they carry, what the MLP makes of it, how far a carry is
+followed, where it fails. A search that found nothing is reported as such; what was not searched for
+is left out.
 """
 
 from __future__ import annotations
@@ -8,14 +11,21 @@ from __future__ import annotations
 import shlex
 from functools import partial
 
+from carryscope.core.evidence import Share
+from carryscope.core.words import listed, percent, place_of, spanned
+from carryscope.dissection.attention import AttentionFinding, role_name
 from carryscope.dissection.dissect import Dissection
+from carryscope.dissection.first_digits import FirstDigitsFinding
+from carryscope.dissection.keys import KeyTest
+from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.report.figures.circuit import circuit
 from carryscope.report.parts import Absent, Facts, Folded, Part, Picture, Section, Sentences
-from carryscope.report.sections.algorithm import algorithm_sentences, algorithm_title
 from carryscope.report.sections.dissection import dissection_sections, node_table
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import PASSES, TASK
+from carryscope.report.words import CARRIED, PASSES, TASK, above, head_name, nines
 from carryscope.task.operation import State
+from carryscope.verification.risk import RiskFinding
+from carryscope.verification.risk_verdict import UNSAFE
 
 WORDS = {
     "Column": "the pair of digits Dk and D'k, units first; the sum of column 0 makes A0.",
@@ -70,3 +80,128 @@ def dissection_parts(found: Dissection) -> list[Part]:
 def _circuit(found: Dissection) -> Picture:
     instead = node_table(found) if found.nodes is not None else None
     return Picture("circuit", partial(circuit, found), instead=instead)
+
+
+def algorithm_title(dissection: Dissection | None) -> str:
+    """What to call the sentences: an algorithm takes heads that step, and work that they do."""
+    if dissection is None or dissection.attention is None or dissection.subtasks is None:
+        return "What is known so far"
+    stepping = dissection.attention.staircase == "present"
+    found = stepping and bool(dissection.subtasks.purposes)
+    return "The algorithm" if found else "No algorithm was found"
+
+
+def algorithm_sentences(found: Dissection | None, risk: RiskFinding | None = None) -> list[str]:
+    """The five sentences, or as many as there are findings for."""
+    told: list[str] = []
+    if found is not None:
+        layers = found.model.layers
+        told += [_reads(found.attention, layers)] if found.attention else []
+        told += [_carries(found.subtasks, layers)] if found.subtasks else []
+        told += [_combines(found)] if found.mlp or not found.model.d_mlp else []
+        told += [_follows(found.first_digits)] if found.first_digits else []
+    return told + ([where_it_fails(risk)] if risk else [])
+
+
+def _reads(finding: AttentionFinding, layers: int) -> str:
+    stepping = [head for head in finding.heads if head.role is not None]
+    if not stepping:
+        return (
+            'There is no staircase: from "=" on, no head reads one digit pair after the other. '
+            "Where the heads look does not explain the answers."
+        )
+    told = [f"{head_name(h.layer, h.head, layers)} reads {_column(h.offset)}" for h in stepping]
+    rest = [head_name(h.layer, h.head, layers) for h in finding.heads if h.role is None]
+    without = f" No single column gets the attention of {listed(rest)}." if rest else ""
+    return (
+        f'From "=" on, every row writes one digit. To write it, {listed(told)}. From row to row '
+        f"they step one column to the right.{without}"
+    )
+
+
+def _column(below: int) -> str:
+    return "the digit's own column" if below == 0 else f"the column {role_name(below)}"
+
+
+def _carries(finding: SubtasksFinding, layers: int) -> str:
+    jobs: dict[str, dict[str, list[str]]] = {}
+    for p in finding.purposes:
+        if p.heads:
+            heads = "+".join(head_name(p.layer, head, layers) for head in p.heads)
+            work = CARRIED.get(p.kind, p.kind).replace("{column}", _place(p))
+            jobs.setdefault(heads, {}).setdefault(work, []).append(p.digit)
+    if not jobs:
+        return "No head was found to carry any sub-task of addition."
+    told = []
+    for heads, works in sorted(jobs.items()):
+        work, digits = max(works.items(), key=lambda item: len(item[1]))
+        mostly = "mostly " if len(works) > 1 else ""
+        told.append(f"{heads} {mostly}carries {work}, for {spanned(digits)}")
+    return f"Exchanging heads between questions shows what they carry: {'; '.join(told)}."
+
+
+def _place(purpose: Purpose) -> str:
+    digit = place_of(purpose.digit)
+    return f"column {purpose.column}" if digit is None else _column(digit - purpose.column)
+
+
+def _combines(found: Dissection) -> str:
+    if found.mlp is None:
+        return "There is no MLP: the answer is read off the sum of what the heads write."
+    tests = found.mlp.digits
+    kept, follows = _all([t.kept for t in tests]), _all([t.follows for t in tests])
+    if follows.low <= 0.5:
+        return (
+            "The MLP does not look its answer up by the paper's keys: given the attention output "
+            "of a question with another key, the digit follows in only "
+            f"{percent(follows.estimate)} of swaps."
+        )
+    return (
+        "The MLP makes the digit as if by a table. Its key is the base sum and the states of the "
+        "columns below that are read. Given the attention output of a question with the same "
+        f"key, the digit stays in {percent(kept.estimate)} of swaps. With another key, it becomes "
+        f"that key's digit in {percent(follows.estimate)}{_weakest(tests)}."
+    )
+
+
+def _weakest(tests: list[KeyTest]) -> str:
+    weakest = min(tests, key=lambda test: test.follows.low)
+    return f", least in {weakest.digit} ({percent(weakest.follows.estimate)})"
+
+
+def _all(shares: list[Share]) -> Share:
+    return Share.measured(sum(s.count for s in shares), sum(s.of for s in shares))
+
+
+def _follows(finding: FirstDigitsFinding) -> str:
+    reaching = [rule for rule in finding.rules if rule.reach]
+    if not reaching:
+        names = listed([rule.digit for rule in finding.rules])
+        return f"No {TASK.carry} is followed: {names} do not change with the columns below them."
+    depths: dict[int, list[str]] = {}
+    for rule in reaching:
+        depths.setdefault(rule.reach - 1, []).append(rule.digit)
+    told = [f"through {nines(n)} by {listed(by)}" for n, by in depths.items()]
+    token = [
+        f" Where its own column {PASSES}, {rule.digit} uses the digit just written."
+        for rule in finding.rules
+        if rule.reads_token
+    ]
+    return f"A {TASK.carry} is reliably followed {listed(told)}.{''.join(token)}"
+
+
+def where_it_fails(finding: RiskFinding) -> str:
+    """The look-ahead from which on digits are wrong."""
+    unsafe = [case for case in finding.cases if case.wrong.low >= UNSAFE]
+    if not unsafe:
+        worst = max(finding.cases, key=lambda case: case.wrong.high)
+        return (
+            f"No look-ahead was found unsafe: the worst digit, {above(worst)}, is wrong in at "
+            f"most {percent(worst.wrong.high)}."
+        )
+    least, worst = min(c.depth for c in unsafe), max(unsafe, key=lambda c: c.wrong.estimate)
+    said = f"{above(worst)}, is wrong in {percent(worst.wrong.estimate)} of such questions"
+    if least == 0:
+        return f"It does not add: digits are wrong even with no nine below. The worst, {said}."
+    lie = "lies" if least == 1 else "lie"
+    return f"It fails once {nines(least)} {lie} below: the worst digit, {said}."

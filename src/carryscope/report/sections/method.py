@@ -9,17 +9,16 @@ import platform
 import shlex
 from typing import Any
 
-import msgspec
 import numpy as np
 import torch
+from msgspec.structs import asdict
 
 from carryscope.certificate.certify import UNTIL
 from carryscope.certificate.finding import Certificate
 from carryscope.dissection.dissect import EXPERIMENTS
-from carryscope.report.parts import Absent, Commands, Facts, Folded, Note, Part, Section, Text
+from carryscope.report.parts import Absent, Commands, Facts, Folded, Part, Section, Text
 from carryscope.report.sections.certificate import unfinished
 from carryscope.report.shelf import Shelf
-from carryscope.report.tables import Table
 from carryscope.training.config import RunConfig
 from carryscope.training.presets import PRESETS
 from carryscope.version import __version__
@@ -51,9 +50,12 @@ INTERVALS = {
 def method_section(shelf: Shelf) -> Section:
     """The method, and where everything comes from."""
     parts: list[Part] = [
-        _stages(shelf),
         *missing(shelf),
-        *([Note(shelf.beyond_proof, "No proved bounds")] if shelf.beyond_proof else []),
+        *(
+            [Text(f"No proved bounds. {reason}", lead=True)]
+            if (reason := shelf.beyond_proof)
+            else []
+        ),
         Text("To make all of this again:"),
         Commands(commands(shelf)),
         Facts(_versions(shelf)),
@@ -85,20 +87,6 @@ def _missing_parts(shelf: Shelf) -> list[Absent]:
     return [Absent(what, command)] if parts else []
 
 
-def _stages(shelf: Shelf) -> Table:
-    found = {name: record for name in MADE if (record := getattr(shelf, name)) is not None}
-    return Table.of(
-        "stages",
-        "What was run",
-        found.items(),
-        {
-            "stage": lambda item: item[0],
-            "seed": lambda item: f"{getattr(item[1], 'seed', '')}",
-            "carryscope": lambda item: item[1].package_version,
-        },
-    )
-
-
 def commands(shelf: Shelf) -> list[str]:
     """The commands that make this report again from nothing."""
     where = shlex.quote(shelf.where)
@@ -122,25 +110,33 @@ def _settings_of(found: Any) -> str:
 def _trained(config: RunConfig, where: str) -> str:
     if config.training is None:
         return f"carryscope import {shlex.quote(config.source or 'FILE.pth')} --out {where}"
-    preset = config.preset or ANY_PRESET
-    preset = preset if preset in PRESETS else ANY_PRESET
-    base = PRESETS[preset]
-    started = config.training.start_weights
-    options = [f"--start-from {shlex.quote(config.source or 'RUN')}"] if started else []
-    for theirs, ours in ((base.model, config.model), (base.training, config.training)):
-        for name, value in msgspec.structs.asdict(ours).items():
-            if name != "start_weights" and value != getattr(theirs, name):
-                words = value if isinstance(value, tuple) else (value,)
-                typed = " ".join(shlex.quote(str(word)) for word in words)
-                options.append(f"--{name.replace('_', '-')} {typed}")
-    return " ".join(["carryscope train --preset", preset, *options, "--out", where])
+    start = f" --start-from {shlex.quote(config.source or 'RUN')}" * bool(
+        config.training.start_weights
+    )
+    return f"carryscope train {recipe_options(config)}{start} --out {where}"
+
+
+def recipe_options(config: RunConfig, *unlike: str) -> str:
+    """The options of a command that give this recipe, but for some fields."""
+    assert config.training is not None
+    preset = config.preset if config.preset and config.preset in PRESETS else ANY_PRESET
+    base, options = PRESETS[preset], [f"--preset {preset}"]
+    theirs = asdict(base.model) | asdict(base.training)
+    for name, value in (asdict(config.model) | asdict(config.training)).items():
+        if name not in ("start_weights", *unlike) and value != theirs[name]:
+            words = value if isinstance(value, tuple) else (value,)
+            typed = " ".join(shlex.quote(str(word)) for word in words)
+            options.append(f"--{name.replace('_', '-')} {typed}")
+    return " ".join(options)
 
 
 def _versions(shelf: Shelf) -> dict[str, str]:
+    found = [record for name in MADE if (record := getattr(shelf, name)) is not None]
+    versions = {record.package_version for record in (shelf.config, *found)}
     return {
         "Run": f"{shelf.name}, in {shelf.where}",
         "Weights": f"SHA-256 {shelf.weights_sha256}",
-        "Made by": f"carryscope {shelf.config.package_version}",
+        "Made by": f"carryscope {', '.join(sorted(versions))}",
         "Report by": f"carryscope {__version__}, Python {platform.python_version()}, torch "
         f"{torch.__version__}, numpy {np.__version__}",
         "The paper": "Philip Quirke and Fazl Barez, Understanding Addition in Transformers, ICLR "

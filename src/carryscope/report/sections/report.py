@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from carryscope.core.errors import CallError
-from carryscope.report.explorer.subject import Subject
+from carryscope.report.explorer.live import LiveModel
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import table_figure
 from carryscope.report.parts import Explorer, Picture, Section, flat
@@ -25,7 +25,7 @@ from carryscope.report.tables import Table
 
 
 def report_sections(
-    shelf: Shelf, subjects: Sequence[Subject] = (), why: Section | None = None
+    shelf: Shelf, subjects: Sequence[LiveModel] = (), why: Section | None = None
 ) -> list[Section]:
     """All sections that have something to show; `method` says what is missing.
 
@@ -47,7 +47,7 @@ def report_sections(
     return [section for section in tried if section is not None]
 
 
-def _try(subjects: Sequence[Subject]) -> Section:
+def _try(subjects: Sequence[LiveModel]) -> Section:
     title = "Try it: the model runs in this page"
     if len(subjects) > 1:
         title = f"Try it, next to {subjects[1].name}: both models run in this page"

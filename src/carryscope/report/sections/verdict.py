@@ -5,14 +5,15 @@ In: the shelf of a run. Out: a section.
 
 from __future__ import annotations
 
-from carryscope.core.words import between, counted, counted_share, listed, percent, with_interval
+from carryscope.core.words import counted, counted_share, percent, with_interval
 from carryscope.report.parts import Facts, Part, Section, Text
 from carryscope.report.shelf import Shelf
 from carryscope.report.words import PASSES, TASK, is_sum
 from carryscope.task.operation import State
-from carryscope.training.summary import TrainingSummary
 from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import SAFE, UNSAFE, guard, how_often, on_what
+
+UNMEASURED = "How often it fails has not been measured. Do not rely on it before that is known."
 
 
 def verdict_section(shelf: Shelf) -> Section:
@@ -65,7 +66,7 @@ def _judgement(shelf: Shelf) -> list[Part]:
         "What to do": _advice(risk) if risk is not None else "",
     }
     known: list[Part] = [Facts({name: text for name, text in facts.items() if text})]
-    return known if risk is not None else [Text(_unmeasured(shelf.training), lead=True), *known]
+    return known if risk is not None else [Text(UNMEASURED, lead=True), *known]
 
 
 def is_proved(shelf: Shelf) -> bool:
@@ -78,22 +79,6 @@ def proved(shelf: Shelf) -> str:
     """What is proved, in a sentence; empty if nothing was tried."""
     said = shelf.certificate.statement.partition(". ")[0] if shelf.certificate is not None else ""
     return said and f"{said.rstrip('.')}."
-
-
-def _unmeasured(training: TrainingSummary | None) -> str:
-    if training is None:
-        return (
-            "This model was imported: how it was trained is not known here, and its failures have "
-            "not been measured. Do not rely on it before they are."
-        )
-    right, exam = training.uniform_correct, training.curated_correct
-    told = [f"{share.count} of {share.of} {name}" for name, share in exam.items()]
-    return (
-        f"Of {right.of:,} fresh uniform questions, {right.count:,} got the right answer "
-        f"({between(right)}, 95 % confidence, free-running). Hard questions are rare among those: "
-        f"of the curated ones it got {listed(told)} right. Where it is safe to use is not known "
-        "until its risk is measured."
-    )
 
 
 def _kind(risk: RiskFinding, digits: int) -> str:

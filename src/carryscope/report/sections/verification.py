@@ -1,15 +1,17 @@
-"""What the model does, seen from outside: where it fails, and which algorithm it agrees with.
+"""What the model does, seen from outside: where it fails, which algorithm it agrees with, and what
+a repair changed.
 
-In: the findings of `risk` and `faithful`. Out: parts, and their sections.
+In: the findings of `risk`, `faithful` and `repair`. Out: parts, and their sections.
 """
 
 from __future__ import annotations
 
 from carryscope.core.words import percent, with_interval
-from carryscope.report.parts import Facts, Folded, More, Part, Section, evidence
-from carryscope.report.sections.algorithm import where_it_fails
+from carryscope.report.parts import Facts, Folded, Part, Section, Text, evidence
+from carryscope.report.sections.how import where_it_fails
 from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import LETTERS, TASK, above, control_name, look_ahead
+from carryscope.verification.before_after import RepairFinding, Round
 from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.faithfulness import FaithfulnessFinding
 from carryscope.verification.risk import RiskFinding
@@ -20,7 +22,7 @@ def risk_section(risk: RiskFinding) -> Section:
     """The verdict, where digits are wrong, the likeliest failures."""
     parts: list[Part] = [_cases(risk)]
     parts += [_likeliest(risk)] if risk.failures else []
-    parts.append(More([_digits(risk)]))
+    parts.append(Folded("How often each digit is wrong", [_digits(risk)]))
     claim = where_it_fails(risk).partition(":")[0]
     return evidence("failures", "Failures", risk.verdict, parts, claim)
 
@@ -93,7 +95,7 @@ def faithfulness_section(finding: FaithfulnessFinding) -> Section:
     parts: list[Part] = [
         _agreement(finding),
         Folded("What each algorithm does", [Facts(about)]),
-        More([_inside(finding)]),
+        Folded("Tests inside the model", [_inside(finding)]),
     ]
     return evidence("algorithms", "Algorithm 1", finding.verdict, parts)
 
@@ -131,4 +133,44 @@ def _inside(finding: FaithfulnessFinding) -> Table:
         },
         "What the heads add, taken from other questions with the same key, together or each from "
         "its own.",
+    )
+
+
+def repair_parts(found: RepairFinding) -> list[Part]:
+    """The statement, the rounds, and failures by look-ahead before and after."""
+    return [Text(found.statement, lead=True), _rounds(found), _depths(found)]
+
+
+def _rounds(found: RepairFinding) -> Table:
+    return Table.of(
+        "repair-rounds",
+        "Round by round",
+        list(enumerate(found.rounds)),
+        {
+            "round": lambda one: str(one[0]) if one[0] else "before",
+            "heads": lambda one: str(one[1].heads),
+            "steps": lambda one: f"{one[1].steps:,}" if one[1].steps else "",
+            "columns no head reads": lambda one: _blind(one[1]),
+            "wrong answers": lambda one: with_interval(one[1].wrong),
+        },
+        "For each answer digit, the columns that can decide it and that no head reads at its row.",
+        text=["columns no head reads"],
+    )
+
+
+def _blind(one: Round) -> str:
+    return ", ".join(f"{b.digit}: {' '.join(map(str, b.columns))}" for b in one.blind) or "none"
+
+
+def _depths(found: RepairFinding) -> Table:
+    before, after = found.rounds[0].depths, found.rounds[-1].depths
+    return Table.of(
+        "repair-depths",
+        "Wrong answer digits, before and after",
+        list(zip(before, after, strict=True)),
+        {
+            "below": lambda pair: look_ahead(pair[0]),
+            "before": lambda pair: with_interval(pair[0].wrong),
+            "after": lambda pair: with_interval(pair[1].wrong),
+        },
     )

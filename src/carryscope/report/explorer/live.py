@@ -1,6 +1,6 @@
 """A model as the explorer takes it: its weights, its shape, and what is known about it, as data.
 
-In: a model, the name of its run, and its findings if there are any. Out: `Subject`. Every text
+In: a model, the name of its run, and its findings if there are any. Out: `LiveModel`. Every text
 that comes from outside (names, findings) is data to the page, never markup.
 """
 
@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
+from carryscope.dissection.dissect import Dissection
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
-from carryscope.report.explorer.sayings import sayings
 from carryscope.report.explorer.weights import pack
+from carryscope.report.nodes import UNKNOWN, UNUSED, node_words
 from carryscope.report.sections.verdict import is_proved
 from carryscope.report.shelf import Shelf
 from carryscope.report.words import row_names
@@ -32,9 +33,15 @@ CASCADES = {
 }
 """Sums to begin with; each needs one digit more than the one before."""
 
+NOTHING = (
+    "This run has no findings, so the page cannot say what each part is for. "
+    "carryscope dissect RUN finds out; then write the page again."
+)
+"""Where the source of what is said stands, if there is none."""
+
 
 @dataclass(frozen=True)
-class Subject:
+class LiveModel:
     """A model in an explorer."""
 
     name: str
@@ -49,10 +56,10 @@ Live = tuple[Shelf, Transformer]
 """A run with its model."""
 
 
-def subject(shelf: Shelf, model: Transformer, question: str = "") -> Subject:
+def live_model(shelf: Shelf, model: Transformer, question: str = "") -> LiveModel:
     """A model with what was found about it; its explorer opens on the question."""
     found, risk = shelf.dissection, shelf.risk
-    packed = pack(model, found.seed if found else 0)
+    weights, places = pack(model, found.seed if found else 0)
     data = {
         "layout": _layout(model.config),
         "start": question,
@@ -60,9 +67,9 @@ def subject(shelf: Shelf, model: Transformer, question: str = "") -> Subject:
         "sayings": sayings(found),
         "failures": [one.simplest for one in risk.strata if one.simplest] if risk else None,
         "proved": is_proved(shelf),
-        "places": packed.places,
+        "places": places,
     }
-    return Subject(shelf.name, model.config, _inert_json(data), packed.text)
+    return LiveModel(shelf.name, model.config, _inert_json(data), weights)
 
 
 def examples(digits: int) -> list[dict[str, str]]:
@@ -119,3 +126,46 @@ def _inert_json(data: object) -> str:
     """JSON without the signs that HTML is made of, `</script>` included."""
     text = msgspec.json.encode(data).decode()
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def sayings(dissection: Dissection | None) -> dict[str, Any]:
+    """What is known about each part, by its name.
+
+    `looked`: whether anyone looked for what nodes do; then nothing said is nothing found. `nodes`:
+    a sentence or two about each, such as `P13.L0.H2`. `carries`: the same as short as can be,
+    `BA(3)`. `roles`: what each head attends to. `staircase`: where they look, in a sentence.
+    `source`: what all this rests on; without findings, how to get them.
+    """
+    attention = dissection.attention if dissection else None
+    words = node_words(dissection) if dissection else {}
+    return {
+        "looked": bool(words),
+        "nodes": {node: known.sentence for node, known in words.items()},
+        "carries": {node: known.carries for node, known in words.items() if _named(known.carries)},
+        "roles": {
+            f"L{head.layer}.H{head.head}": head.role
+            for head in (attention.heads if attention else [])
+            if head.role
+        },
+        "staircase": attention.statement if attention else "",
+        "source": _source(dissection) if dissection else NOTHING,
+    }
+
+
+def _named(carries: str) -> bool:
+    """Whether a node carries something by itself."""
+    return bool(carries) and carries not in (UNUSED, UNKNOWN) and " with " not in carries
+
+
+def _source(dissection: Dissection) -> str:
+    """The evidence behind the sentences, and what was not looked for."""
+    told = []
+    if dissection.subtasks:
+        told.append(f"purposes by interchange ({dissection.subtasks.pairs:,} pairs of questions)")
+    if dissection.nodes:
+        nodes = dissection.nodes
+        told.append(f"failures by {nodes.how} ablation ({nodes.questions:,} questions)")
+    missing = [part for part in ("attention", "nodes", "subtasks") if not getattr(dissection, part)]
+    lines = f"From the run's findings: {'; '.join(told)}; teacher-forced." if told else ""
+    rest = f"Not looked for: {', '.join(missing)} (carryscope dissect RUN)." if missing else ""
+    return f"{lines} {rest}".strip()
