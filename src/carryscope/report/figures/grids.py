@@ -109,8 +109,10 @@ def panelled(tables: Sequence[Table], legend: str = "", across: int | None = Non
 
     fitting = next((n for n in range(len(tables), 1, -1) if width(n) >= NARROW), 1)
     cell = min(WIDE if len(tables) <= 2 else ROW, max(NARROW, width(across or fitting)))
-    alike = len({tuple(row[0] for row in table.rows) for table in tables}) == 1
-    titles = max(len(table.title) for table in tables) * CHARACTER * 1.1
+    rows = [[row[0] for row in table.rows] for table in tables]
+    line = across or len(tables)
+    alike = all(rows[i] == rows[i - 1] for i in range(len(tables)) if i % line)
+    titles = 0.0 if across else max(len(table.title) for table in tables) * CHARACTER * 1.1
     step = max(cell * columns, titles) + GAP + (0.0 if alike else names)
     across = across or max(1, min(fitting, int((PAGE - names) // step)))
     tall = TITLE + GAP
