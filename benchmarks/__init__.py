@@ -1,1 +1,3 @@
-"""How fast carryscope is: ratios measured in turns, times, memory, and counts of work."""
+"""Speed of carryscope, side by side with TransformerLens. Run by `make bench`."""
+
+import carryscope  # noqa: F401  (before torch: threads that wait for each other then sleep)

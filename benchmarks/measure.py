@@ -8,20 +8,11 @@ alike.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable
 from statistics import median
 
 import msgspec
-
-from carryscope.core.errors import WorkError
-
-PEER_SCRIPT = str(Path(__file__).with_name("peer.py"))
-"""What runs in the other Python."""
 
 Turn = Callable[[], float]
 """Takes one turn and returns its seconds per item."""
@@ -94,44 +85,3 @@ def in_turns(
         for name, turn in contestants.items():
             seconds[name].append(turn())
     return {name: median(times) for name, times in seconds.items()}
-
-
-class Reply(msgspec.Struct, frozen=True):
-    """What the process with TransformerLens returns for one turn."""
-
-    seconds: float
-    right: list[bool]
-
-
-@contextmanager
-def peer_process(
-    python: Path, directory: Path, threads: int, script: str = PEER_SCRIPT
-) -> Iterator[Callable[[str], Reply]]:
-    """A function that gives a line to a process with TransformerLens and returns its reply."""
-    process = subprocess.Popen(
-        [python, script, str(threads), directory],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"},
-    )
-
-    def ask(line: str) -> Reply:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with suppress(BrokenPipeError):
-            process.stdin.write(f"{line}\n")
-            process.stdin.flush()
-        if not (reply := process.stdout.readline()):
-            raise WorkError(
-                f"{python} cannot run TransformerLens 2.x. To see why, run: "
-                f"{python} -c 'import transformer_lens'. `make bench` installs one that works."
-            )
-        return msgspec.json.decode(reply, type=Reply)
-
-    try:
-        yield ask
-    finally:
-        process.kill()
-        process.communicate()  # waits, and closes the pipes

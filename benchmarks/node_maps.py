@@ -11,27 +11,22 @@ every node in place.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
 
 import numpy as np
-import torch
 from jaxtyping import Bool
 
 import carryscope
-from benchmarks import peer
-from benchmarks.measure import Measure, Reply, Turn, in_turns, peer_process, timed
+from benchmarks.measure import Measure, Turn, in_turns, timed
+from benchmarks.other_side import Reply, peer_process
 from carryscope.core.errors import WorkError
 from carryscope.dissection.ablations import NODE_HOW
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.interventions import all_nodes
 from carryscope.dissection.samples import Samples
-from carryscope.model.transformer import Transformer
-from carryscope.model.transformer_lens import hooked_transformer_config, write_state_dict
 from carryscope.task.operation import Array
-from carryscope.task.questions import Questions
 
 QUESTIONS = 1000
 """Questions in a node map."""
@@ -46,19 +41,6 @@ between them."""
 
 AT_LEAST = 20
 """The target: how many times faster than TransformerLens."""
-
-
-def leave_work(model: Transformer, questions: Questions, directory: Path) -> None:
-    """Write the files from which TransformerLens makes the same maps."""
-    config = model.config
-    work = {
-        "config": hooked_transformer_config(config),
-        "tokens": torch.from_numpy(config.layout.encode(questions)),
-        "answer_length": config.layout.answer_length,
-        "nodes": [(node.site, node.row, node.head) for node in all_nodes(config)],
-    }
-    write_state_dict(model, directory / peer.WEIGHTS_FILE)
-    torch.save(work, directory / peer.WORK_FILE)
 
 
 def peer_turn(ask: Callable[[str], Reply], batch: int, right: Bool[Array, "node batch"]) -> Turn:
@@ -98,12 +80,10 @@ def node_map_speed(python: Path) -> Iterator[Measure]:
     changes = [node.ablated(NODE_HOW) for node in nodes]
     clean, ours = engine.answers(questions).correct[0], engine.answers(questions, changes).correct
     theirs = {how: np.zeros_like(ours) for how in BATCHES}
-    with tempfile.TemporaryDirectory() as directory:
-        leave_work(model, questions, Path(directory))
-        with peer_process(python, Path(directory), torch.get_num_threads()) as ask:
-            turns = {how: peer_turn(ask, size, theirs[how]) for how, size in BATCHES.items()}
-            turns["ours"] = timed(lambda: engine.answers(questions, changes), items=len(nodes))
-            seconds = in_turns(turns, len(nodes))
+    with peer_process(python, model, questions) as ask:
+        turns = {how: peer_turn(ask, size, theirs[how]) for how, size in BATCHES.items()}
+        turns["ours"] = timed(lambda: engine.answers(questions, changes), items=len(nodes))
+        seconds = in_turns(turns, len(nodes))
     how_measured = f"{len(nodes)} turns of one node each"
     for how, right in theirs.items():
         check_same(how, clean, ours, right)

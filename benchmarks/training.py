@@ -9,16 +9,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-import torch
-
 import carryscope
-from benchmarks.measure import Measure, Turn, in_turns, peer_process, timed
-from benchmarks.node_maps import leave_work
+from benchmarks.measure import Measure, Turn, in_turns, timed
+from benchmarks.other_side import peer_process
 from benchmarks.products import bare_step
 from carryscope.model.prediction import predict
 from carryscope.task.questions import Questions
@@ -49,12 +46,8 @@ BUSY = 2
 
 def training_speed(python: Path, seeds: int) -> Iterator[Measure]:
     """All contestants in turns, then the steps that each seed takes to each mark."""
-    with ExitStack() as during:
-        directory = Path(during.enter_context(tempfile.TemporaryDirectory()))
-        one = Questions.from_integers([(0, 0)], 5)
-        leave_work(carryscope.load().model(), one, directory)
-        ask = during.enter_context(peer_process(python, directory, torch.get_num_threads()))
-        others = during.enter_context(busy_processes(BUSY))
+    model, one = carryscope.load().model(), Questions.from_integers([(0, 0)], 5)
+    with peer_process(python, model, one) as ask, busy_processes(BUSY) as others:
         turns = contestants(lambda: ask(f"step {TURN}").seconds / TURN, others)
         seconds = in_turns(turns, ROUNDS)
     yield from step_rows(seconds)

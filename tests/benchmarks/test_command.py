@@ -1,6 +1,8 @@
 """The command, with every benchmark cut to a few seconds."""
 
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -12,7 +14,7 @@ from carryscope.core.errors import WorkError
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
 
-ON = "on TransformerLens"
+STEP, ON = "training step of paper-5", "on TransformerLens"
 
 FOUND = [
     Measure(name="step", value=4.61, unit="x", at_least=4, how="20 turns"),
@@ -83,13 +85,21 @@ def test_steps_are_measured_in_turns_with_a_peer_and_beside_busy_processes(monke
     assert heard == [signal.SIGCONT, signal.SIGSTOP]
 
 
+def test_threads_of_a_benchmark_sleep_while_they_wait():
+    """Torch reads how long to spin when it is loaded: carryscope must have said so before."""
+    order = "import sys, benchmarks.training; print(*sys.modules)"
+    command = [sys.executable, "-c", order]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert loaded.index("carryscope.core.machine") < loaded.index("torch")
+
+
 def test_every_row_follows_from_the_steps_and_their_times():
     seconds = {"TransformerLens": 0.25, "paper-5": 0.05, "bare": 0.025, "busy": 0.1, "fast-5": 0.06}
     rows = {row.name: row for row in training.step_rows(seconds)}
     reached = [{0.016: 900.0, 0.009: 1200.0}, {0.016: 1000.0, 0.009: 3000.0}]
     rows |= {row.name: row for row in training.mark_rows(reached, seconds)}
     value = {name: row.value for name, row in rows.items()}
-    ours, peer = value["training step of paper-5"], value[f"training step of paper-5 {ON}"]
+    ours, peer = value[STEP], value[f"{STEP} {ON}"]
     assert value["training steps per second, TransformerLens = 1"] == peer / ours == 5
     assert value["training step, its bare matrix products = 1"] == pytest.approx(2)
     assert value["training step beside 2 busy processes, alone = 1"] == pytest.approx(2)
@@ -99,6 +109,9 @@ def test_every_row_follows_from_the_steps_and_their_times():
         assert value[name] == pytest.approx(steps * 0.06)
         assert share.value == pytest.approx(value[name] / (5000 * peer / 1e3))
         assert share.met is met
+        took, step = (float(rows[row].text.split()[0]) for row in (name, f"{STEP} {ON}"))
+        printed = float(share.text)
+        assert printed == pytest.approx(took / (5000 * step / 1e3), rel=0.01), "as a reader divides"
 
 
 def test_the_steps_to_a_loss_are_counted(monkeypatch):

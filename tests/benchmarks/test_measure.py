@@ -2,9 +2,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-from benchmarks.measure import Measure, Reply, in_turns, peer_process, timed
+from benchmarks.measure import Measure, in_turns, timed
+from benchmarks.other_side import Reply, peer_process
 from carryscope.core.errors import WorkError
+from carryscope.task.questions import Questions
 
 
 @pytest.mark.parametrize(
@@ -48,22 +51,29 @@ def test_a_turn_returns_the_seconds_of_one_item(monkeypatch):
     assert len(calls) == 3
 
 
-def test_a_peer_replies_line_by_line(tmp_path):
+@pytest.fixture
+def work(random_model):
+    """A model and a question for the other side."""
+    return random_model(digits=1), Questions.from_integers([(0, 0)], 1)
+
+
+def test_a_peer_replies_line_by_line(work, tmp_path):
     script = tmp_path / "echo.py"
     script.write_text(
         "import json, sys\nfor line in sys.stdin:\n"
         "    reply = float(sys.argv[1]), json.loads(line)\n"
         "    print(json.dumps(dict(zip(('seconds', 'right'), reply))), flush=True)\n"
     )
-    with peer_process(Path(sys.executable), tmp_path, 7, str(script)) as ask:
-        assert [ask("[true]"), ask("[false]")] == [Reply(7.0, [True]), Reply(7.0, [False])]
+    threads = torch.get_num_threads()
+    with peer_process(Path(sys.executable), *work, str(script)) as ask:
+        assert [ask("[true]"), ask("[false]")] == [Reply(threads, [True]), Reply(threads, [False])]
 
 
-def test_a_peer_that_cannot_start_is_an_error_of_one_sentence(tmp_path):
+def test_a_peer_that_cannot_start_is_an_error_of_one_sentence(work, tmp_path):
     script = tmp_path / "broken.py"
     script.write_text("import a_library_that_nobody_has\n")
     with (
-        peer_process(Path(sys.executable), tmp_path, 1, str(script)) as ask,
+        peer_process(Path(sys.executable), *work, str(script)) as ask,
         pytest.raises(WorkError, match="cannot run TransformerLens"),
     ):
         ask("1")

@@ -8,8 +8,8 @@ import torch
 
 import carryscope
 from benchmarks import peer
-from benchmarks.measure import Reply, peer_process
-from benchmarks.node_maps import check_same, leave_work, peer_turn
+from benchmarks.node_maps import check_same, peer_turn
+from benchmarks.other_side import Reply, leave_work, peer_process
 from carryscope.core.errors import WorkError
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.hooks import answers_by_hooks
@@ -107,8 +107,7 @@ def test_times_of_maps_that_differ_are_not_compared(maps, ask):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not PEER.exists(), reason="no TransformerLens venv; `make test-slow` makes it")
-def test_a_real_transformer_lens_finds_what_the_engine_finds(model, questions, maps, tmp_path):
-    leave_work(model, questions, tmp_path)
-    with peer_process(PEER, tmp_path, 1) as ask:
+def test_a_real_transformer_lens_finds_what_the_engine_finds(model, questions, maps):
+    with peer_process(PEER, model, questions) as ask:
         check_same("one batch", *maps, all_maps(ask, 16))
         assert ask("step 2").seconds > 0
