@@ -1,9 +1,12 @@
-"""The estimands: each a function of a draw, with one number. `claims.json` has them in words."""
+"""The estimands: each public function takes a draw and returns one number.
+
+Their names are those in `claims.json`, which has them in words.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations, permutations
 from statistics import fmean
 
@@ -164,9 +167,24 @@ def a4_follows_token(draw: Draw) -> float:
     return max(share.estimate for share in rules["A4"].token_follows)
 
 
+def simple_loss(draw: Draw) -> float:
+    """The loss where a carry travels through one nine, and none through more."""
+    return _class_loss(draw, QuestionClass.SIMPLE_US9)
+
+
+def cascade_loss(draw: Draw) -> float:
+    """The loss where a carry travels through two nines or more."""
+    return _class_loss(draw, QuestionClass.CASCADE_US9)
+
+
 def _class_loss(draw: Draw, kind: QuestionClass) -> float:
     questions = of_class(draw.digits, kind)
     return float(predict(draw.model, questions, free_running=False).loss.mean())
+
+
+def uniform_right(draw: Draw) -> float:
+    """Uniform questions answered right."""
+    return draw.run.training().uniform_correct.estimate
 
 
 def through_all_wrong(draw: Draw) -> float:
@@ -197,7 +215,7 @@ def us9_variance(draw: Draw) -> float:
     return float(apart[columns.look_ahead[us9, 3] > 0].sum() / apart.sum())
 
 
-def learnt(curve: LossCurve, level: float = HALF_OF_GUESSING) -> int:
+def _learnt(curve: LossCurve, level: float = HALF_OF_GUESSING) -> int:
     """The step from which a smoothed loss stays below a level; never counts as the last step."""
     return curve.stays_below(level) or int(curve.steps[-1])
 
@@ -205,15 +223,15 @@ def learnt(curve: LossCurve, level: float = HALF_OF_GUESSING) -> int:
 def a5_lead(draw: Draw) -> float:
     """Steps from the highest digit, which is 0 or 1, being learnt to the next digit."""
     found = token_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
-    first = learnt(found.pop(f"A{draw.digits}"), math.log(2) / 2)
-    return min(learnt(found[f"A{k}"]) for k in range(draw.digits)) - first
+    first = _learnt(found.pop(f"A{draw.digits}"), math.log(2) / 2)
+    return min(_learnt(found[f"A{k}"]) for k in range(draw.digits)) - first
 
 
 def uc1_lag(draw: Draw) -> float:
     """Steps from BA to UC1, in the digit of A1 to A3 where it is least."""
     found = task_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
     return min(
-        learnt(found[f"A{k}", Task.UC1]) - learnt(found[f"A{k}", Task.BA]) for k in (1, 2, 3)
+        _learnt(found[f"A{k}", Task.UC1]) - _learnt(found[f"A{k}", Task.BA]) for k in (1, 2, 3)
     )
 
 
@@ -233,7 +251,7 @@ def steps_to_learn(draw: Draw) -> float:
     """The step from which the loss over all digits stays below half of ln 2."""
     steps = np.array([record.step for record in draw.metrics])
     losses = np.array([record.loss for record in draw.metrics])
-    return learnt(LossCurve(steps, losses, np.ones_like(steps)), LEARNT_LOSS)
+    return _learnt(LossCurve(steps, losses, np.ones_like(steps)), LEARNT_LOSS)
 
 
 def _changed(draw: Draw, rows: Sequence[int]) -> Array:
@@ -255,32 +273,3 @@ def changed_elsewhere(draw: Draw) -> float:
     changed = _changed(draw, draw.layout.answer_rows)
     own = np.eye(len(changed), dtype=bool)[:, None]
     return int((changed & ~own).sum())
-
-
-ESTIMANDS: dict[str, Callable[[Draw], float | None]] = {
-    "columns_read": columns_read,
-    "circuit": circuit,
-    "packed": packed,
-    "doubled_heads": doubled_heads,
-    "a3_one_head_each": a3_one_head_each,
-    "a3_ranking": a3_ranking,
-    "second_ba_head": second_ba_head,
-    "least_head_rise": least_head_rise,
-    "keys_followed": keys_followed,
-    "errors_alike": errors_alike,
-    "a4_follows_token": a4_follows_token,
-    "simple_loss": lambda draw: _class_loss(draw, QuestionClass.SIMPLE_US9),
-    "cascade_loss": lambda draw: _class_loss(draw, QuestionClass.CASCADE_US9),
-    "through_all_wrong": through_all_wrong,
-    "uniform_right": lambda draw: draw.run.training().uniform_correct.estimate,
-    "a5_lead": a5_lead,
-    "uc1_lag": uc1_lag,
-    "top_column_lead": top_column_lead,
-    "steps_to_learn": steps_to_learn,
-    "first_digits_lead": first_digits_lead,
-    "a0_lead": a0_lead,
-    "us9_variance": us9_variance,
-    "changed_by_unused_rows": changed_by_unused_rows,
-    "changed_elsewhere": changed_elsewhere,
-}
-"""Every estimand of `claims.json` by its name there."""

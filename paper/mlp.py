@@ -1,17 +1,11 @@
 """The study of the MLP that the paper asks for in its limitations: remove it, or train it again.
 
 In: a directory for the runs. Out: a `Subject` for the base, a trained model with an MLP, and for
-each variant of it: what it can do, on the same questions.
+each of its `VARIANTS`: what it can do, on the same questions.
 
-    no-mlp                the same recipe for a model without an MLP
-    fresh-mlp             from the base: the MLP drawn again and trained, all else frozen
-    fresh-attention       from the base: the attention drawn again and trained, all else frozen
-    untrained-attention   control of fresh-mlp: attention drawn again too, and left untrained
-    untrained-mlp         control of fresh-attention: MLP drawn again too, and left untrained
-
-Embeddings and readout are frozen in the last four, so that a success is due to the new part. All
-four use the seed after the base's: with the base's own the new weights would be those that the base
-started from, on the same questions.
+Embeddings and readout are frozen in variants that start from the base, so that a success is due to
+the new part. They use the seed after the base's: with the base's own the new weights would be those
+that the base started from, on the same questions.
 
 The *exam* has as many questions of a rare case as of a common one. A case is what lies in the
 columns below a digit (its look-ahead):

@@ -18,9 +18,9 @@ from carryscope.training.config import RunConfig
 from carryscope.training.loop import is_finished
 from carryscope.training.presets import preset, run_config
 from carryscope.version import __version__
+from paper import estimands
 from paper.claims import DrawRecord, authors_seed, estimands_of, frozen
 from paper.draw import Draw, untrained
-from paper.estimands import ESTIMANDS
 from paper.page import pages
 from paper.printed import quantities
 from paper.study import RESULTS, Jobs, Study
@@ -98,8 +98,8 @@ def make_draw(config: RunConfig, directory: Path, threads: int, progress: Progre
 
 
 def _numbers(draw: Draw, names: set[str]) -> dict[str, float | None]:
-    """The estimands of these names, in the order of their table."""
-    found = {name: ESTIMANDS[name](draw) for name in ESTIMANDS if name in names}
+    """The estimands of these names."""
+    found = {name: getattr(estimands, name)(draw) for name in sorted(names)}
     return {name: None if value is None else float(value) for name, value in found.items()}
 
 

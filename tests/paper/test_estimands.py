@@ -14,7 +14,6 @@ from carryscope.task.operation import State
 from carryscope.training.losses import StepRecord
 from paper import estimands
 from paper.draw import Draw, of_class
-from paper.estimands import ESTIMANDS
 from paper.printed import last_batches
 
 WINDOW = 5
@@ -57,7 +56,7 @@ def untrained():
 
 
 def number(name, draw):
-    return ESTIMANDS[name](draw)
+    return getattr(estimands, name)(draw)
 
 
 def test_the_papers_circuit_has_the_numbers_that_the_paper_claims(adder):
