@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
 
 LONGEST_LINE = 2000
-"""Characters of an error at most: somebody may ask for a sum of a million digits."""
+"""Characters of an error at most: a sum may have a million digits."""
 
 COMMANDS = {
     "study": ("study:study", "Train a model and see what it learned: the place to start."),

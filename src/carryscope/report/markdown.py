@@ -17,11 +17,11 @@ SPECIAL = "\\|*_`[]"
 
 
 class Markdown(str):
-    """Text that is Markdown already, and stands as it is."""
+    """Text that is Markdown already."""
 
 
 def as_text(text: str) -> str:
-    """Text that Markdown leaves as it is."""
+    """Text in which nothing is markup."""
     if isinstance(text, Markdown):
         return text
     for sign in SPECIAL:

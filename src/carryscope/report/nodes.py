@@ -24,11 +24,11 @@ class NodeWords(NamedTuple):
     """`BA(3)`, or one of the two words above."""
     sentence: str
     fails: float | None
-    """The share of questions that fail without it; none if nobody looked, or no question does."""
+    """The share of questions that fail without it; none if none does, or it was not tested."""
 
 
 def node_words(found: Dissection) -> dict[str, NodeWords]:
-    """All nodes that somebody looked at."""
+    """All nodes that were tested."""
     effects = {effect.node: effect for effect in found.nodes.nodes} if found.nodes else {}
     purposes: dict[str, list[Purpose]] = {}
     for purpose in found.subtasks.purposes if found.subtasks else []:

@@ -1,6 +1,6 @@
 """Tables. In: records, and what each column or cell shows of them. Out: `Table`.
 
-A table is also a figure: its cells may be shaded, and say more to those who point at them. A page
+A table is also a figure: its cells may be shaded, and say more on hover. A page
 shows that, a terminal and Markdown show the text, and `figures/grids.py` draws it.
 """
 
@@ -25,7 +25,7 @@ class Cell(str):
     shade: float | None
     """How dark it is, from 0 to 1."""
     tip: str
-    """What it says to those who point at it."""
+    """What it says on hover."""
     link: str
     """The page that it opens, as a relative address."""
 

@@ -60,7 +60,7 @@ def index_page(shelves: Sequence[Shelf], place: Path) -> Page:
 
 
 def _compared(shelves: Sequence[Shelf]) -> list[Section]:
-    """Runs over each other, as far as there are findings for it."""
+    """Runs over each other, where there are findings for it."""
     parts: dict[str, Picture | Table] = {}
     if any(one.story for one in shelves):
         parts["How they learnt"] = Picture("losses", partial(_losses, shelves))
@@ -146,11 +146,11 @@ def _reads(name: str, layout: Format, finding: AttentionFinding) -> Table:
 
     def cell(answer: str, column: int) -> Cell:
         here = [r for r in finding.readings if (r.answer, r.top_column) == (answer, column)]
-        told = [f"H{r.head} gives it {brief(r.share.estimate)} of its attention" for r in here]
+        shares = [f"H{r.head} gives it {brief(r.share.estimate)} of its attention" for r in here]
         return Cell(
             "".join(str(reading.head) for reading in here),
             shade=max((reading.share.estimate for reading in here), default=0.0),
-            tip=f"{name}, {answer}, column {column}: {', '.join(told) or 'no head'}",
+            tip=f"{name}, {answer}, column {column}: {', '.join(shares) or 'no head'}",
         )
 
     rows = [[answer, *(cell(answer, k) for k in columns)] for answer in layout.answer_names]

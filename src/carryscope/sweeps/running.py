@@ -1,6 +1,6 @@
 """Many seeds of one recipe, or any jobs, side by side: each a run of its own.
 
-In: a recipe, seeds, a directory. Out: `Sweep`, in sweep.json, sweep.md and sweep.html beside the
+In: a recipe, seeds, a directory. Out: `Sweep`, in sweep.json, sweep.md and sweep.html next to the
 runs seed-0, seed-1 ... The driver looks every second how far the runs are. If it is stopped it
 leaves a file in the directory; workers see it, keep what they have and end. A call that was stopped
 or killed is continued by the same call: what a seed has reached is in its run directory, and no

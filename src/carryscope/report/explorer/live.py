@@ -159,13 +159,15 @@ def _named(carries: str) -> bool:
 
 def _source(dissection: Dissection) -> str:
     """The evidence behind the sentences, and what was not looked for."""
-    told = []
+    sources = []
     if dissection.subtasks:
-        told.append(f"purposes by interchange ({dissection.subtasks.pairs:,} pairs of questions)")
+        sources.append(
+            f"purposes by interchange ({dissection.subtasks.pairs:,} pairs of questions)"
+        )
     if dissection.nodes:
         nodes = dissection.nodes
-        told.append(f"failures by {nodes.how} ablation ({nodes.questions:,} questions)")
+        sources.append(f"failures by {nodes.how} ablation ({nodes.questions:,} questions)")
     missing = [part for part in ("attention", "nodes", "subtasks") if not getattr(dissection, part)]
-    lines = f"From the run's findings: {'; '.join(told)}; teacher-forced." if told else ""
+    lines = f"From the run's findings: {'; '.join(sources)}; teacher-forced." if sources else ""
     rest = f"Not looked for: {', '.join(missing)} (carryscope dissect RUN)." if missing else ""
     return f"{lines} {rest}".strip()

@@ -66,7 +66,7 @@ class Canvas:
         radius: float = 0.0,
         tip: str = "",
     ) -> None:
-        """A rectangle; what it says to those who point at it is its tip."""
+        """A rectangle; its tip is shown on hover."""
         place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
         look = f'fill="{fill}" fill-opacity="{opacity:.3g}" stroke="{stroke}" rx="{radius:g}"'
         self._put(f"<rect {place} {look}", "/>", tip, x + width, y + height)
@@ -121,7 +121,7 @@ class Canvas:
             for i, line in enumerate(heading)
         )
         ground = '<rect width="100%" height="100%" fill="#ffffff"/>' if heading else ""
-        marks = "".join(told if tips and told else plain for plain, told in self._marks)
+        marks = "".join(tipped if tips and tipped else plain for plain, tipped in self._marks)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * scale:.1f}" '
             f'height="{height * scale:.1f}" viewBox="0 0 {width:.1f} {height:.1f}" '

@@ -90,7 +90,7 @@ class _Layer:
         return f"P{row}.L{self.layer}.{'MLP' if head is None else f'H{head}'}"
 
     def _known(self, row: int, head: int | None) -> NodeWords:
-        return self.words.get(self._node(row, head), NodeWords("", "Nobody looked.", None))
+        return self.words.get(self._node(row, head), NodeWords("", "Not tested.", None))
 
     def _attention(self) -> None:
         """The tokens that heads read; where several read one token they share its cell."""
@@ -111,8 +111,8 @@ class _Layer:
         tip += "" if used else "; no question needs it there"
         span, strength = (left + 0.5, width - 1), (0.3 + 0.7 * share) * used
         self._box(span, reading.row, reading.head, str(reading.head), strength, tip)
-        told = {"part": name, "writes": reading.answer, "reads": token, "attention": share}
-        self.canvas.records.append(told)
+        record = {"part": name, "writes": reading.answer, "reads": token, "attention": share}
+        self.canvas.records.append(record)
 
     def _box(
         self,
@@ -140,8 +140,8 @@ class _Layer:
             carries, tip = self._known(row, head).carries, self._known(row, head).sentence
             text = {UNUSED: "-", UNKNOWN: "?", "": "?"}.get(carries, carries)
             self._box((left, width), row, head, text, float(carries != UNUSED), tip)
-            told = {"part": self._part(head), "writes": self.names[row + 1], "carries": carries}
-            self.canvas.records.append(told)
+            record = {"part": self._part(head), "writes": self.names[row + 1], "carries": carries}
+            self.canvas.records.append(record)
 
     def _around(self, right: float) -> None:
         """Tokens and an example above, rows on the left, digits on the right."""

@@ -63,7 +63,7 @@ def loss_charts(
 ) -> Canvas:
     """Curves by panel and name; the same name looks alike in all panels.
 
-    Each step has an unseen stripe that says all its losses to those who point at it.
+    Each step has an invisible stripe whose tip has all its losses.
     """
     canvas, height = Canvas(), LARGE if len(panels) == 1 else SMALL
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
@@ -83,8 +83,8 @@ def loss_charts(
             for step, loss in curve:
                 at.setdefault(step, {}).update({} if loss is None else {name: loss})
         for step, here in at.items():
-            told = ", ".join(f"{name} {loss:.4f}" for name, loss in here.items())
-            plot.pointed(step, f"step {step:,}: {told}")
+            losses = ", ".join(f"{name} {loss:.4f}" for name, loss in here.items())
+            plot.pointed(step, f"step {step:,}: {losses}")
             canvas.records.append({**({"panel": title} if title else {}), "step": step, **here})
     legend(canvas, names, (50.0, canvas.height + 6), 600.0)
     return canvas

@@ -1,8 +1,7 @@
 """A figure: a drawing, its title, and the words that stand in for it where it cannot be seen.
 
-In: a `Canvas`. Out: SVG, PNG or PDF, rendered inside this process. In a
-notebook a figure shows itself as SVG. In the report it leaves its title to the page and says what
-each mark shows to those who point at it.
+In: a `Canvas`. Out: SVG, PNG or PDF, rendered inside this process. In a notebook a figure shows
+itself as SVG. In the report the page has its title, and marks say on hover what they show.
 """
 
 from __future__ import annotations

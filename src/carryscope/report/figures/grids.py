@@ -51,11 +51,11 @@ def table_figure(table: Table) -> Figure:
     canvas, words = Canvas(), [table.head, *table.rows]
     widths = [max(len(row[i]) for row in words) * CHARACTER + 14 for i in range(len(table.head))]
     _grid(canvas, 0.0, 0.0, table, widths, LINE)
-    told = []
+    lines = []
     for name, *row in table.rows:
         cells = zip(table.head[1:], row, strict=True)
-        told.append(f"{name}: {', '.join(f'{head} {cell}' for head, cell in cells if cell)}.")
-    return Figure(canvas, table.title, f"A table. {' '.join(told)}", table.caption)
+        lines.append(f"{name}: {', '.join(f'{head} {cell}' for head, cell in cells if cell)}.")
+    return Figure(canvas, table.title, f"A table. {' '.join(lines)}", table.caption)
 
 
 def _grid(

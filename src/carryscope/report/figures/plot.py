@@ -120,7 +120,7 @@ class Plot:
         self.canvas.line(path or "M0,0", stroke=colour, width=width, dash=dash)
 
     def pointed(self, at: Number, tip: str, width: float = 7.0) -> None:
-        """An unseen stripe from top to bottom that says something to those who point at it."""
+        """An invisible stripe from top to bottom with a tip."""
         self.canvas.box(
             self.x(at) - width / 2, self.top, width, self.height, fill=BLACK, opacity=0.0, tip=tip
         )

@@ -91,9 +91,9 @@ class _Sum:
             if column in self.blind:
                 self.canvas.box(x, top, wide, tall, fill="#dcdcdc", stroke=GREY, radius=8.0)
                 self._hatch(x, top, wide, tall)
-            told = "+".join(heads) or ("no head" if column in self.blind else "")
+            readers = "+".join(heads) or ("no head" if column in self.blind else "")
             ink = BLACK if heads else GREY
-            self.canvas.text(self._x(column), READERS, told, ink=ink, size=11.0, weight="bold")
+            self.canvas.text(self._x(column), READERS, readers, ink=ink, size=11.0, weight="bold")
 
     def _hatch(self, x: float, y: float, wide: float, tall: float) -> None:
         for start in range(8, int(tall), 12):
@@ -144,11 +144,11 @@ class _Sum:
             end=f"M{end - 6},{top - 8} h12 l-6,9 z",
         )
         origin = f"made in column {start}" if carrying else f"ruled out by column {start}"
-        told = f"the carry for {self.focus.name} is {origin}"
-        self.canvas.text((x + end) / 2, 6.0, told, size=11.0)
+        words = f"the carry for {self.focus.name} is {origin}"
+        self.canvas.text((x + end) / 2, 6.0, words, size=11.0)
 
 
 def named(columns: list[int]) -> str:
     """ "column 2", "columns 3, 2 and 1"."""
-    told = [str(column) for column in columns]
-    return f"{'column' if len(told) == 1 else 'columns'} {listed(told)}" if told else ""
+    numbers = [str(column) for column in columns]
+    return f"{'column' if len(numbers) == 1 else 'columns'} {listed(numbers)}" if numbers else ""

@@ -60,11 +60,11 @@ def _arrives(digit: Digit) -> str:
     """ "a carry through two nines `US9`"."""
     if digit.look_ahead is None:
         return ""
-    told = carry(digit.carrying)
+    arriving = carry(digit.carrying)
     if digit.look_ahead:
         way = "through" if digit.carrying else "above"
-        told = f"{told} {way} {nines(digit.look_ahead)}"
-    return f"{told} `{digit.task}`"
+        arriving = f"{arriving} {way} {nines(digit.look_ahead)}"
+    return f"{arriving} `{digit.task}`"
 
 
 def _look(look: Look) -> str:

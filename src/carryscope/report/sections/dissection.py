@@ -90,8 +90,8 @@ def _head_cell(effect: HeadEffect) -> Cell:
 
 
 def _nodes(found: Dissection) -> list[Part]:
-    told = [Text(found.subtasks.statement)] if found.subtasks else []
-    return [*told, node_table(found)]
+    carried = [Text(found.subtasks.statement)] if found.subtasks else []
+    return [*carried, node_table(found)]
 
 
 def node_table(found: Dissection) -> Table:

@@ -93,14 +93,14 @@ def algorithm_title(dissection: Dissection | None) -> str:
 
 def algorithm_sentences(found: Dissection | None, risk: RiskFinding | None = None) -> list[str]:
     """The five sentences, or as many as there are findings for."""
-    told: list[str] = []
+    sentences: list[str] = []
     if found is not None:
         layers = found.model.layers
-        told += [_reads(found.attention, layers)] if found.attention else []
-        told += [_carries(found.subtasks, layers)] if found.subtasks else []
-        told += [_combines(found)] if found.mlp or not found.model.d_mlp else []
-        told += [_follows(found.first_digits)] if found.first_digits else []
-    return told + ([where_it_fails(risk)] if risk else [])
+        sentences += [_reads(found.attention, layers)] if found.attention else []
+        sentences += [_carries(found.subtasks, layers)] if found.subtasks else []
+        sentences += [_combines(found)] if found.mlp or not found.model.d_mlp else []
+        sentences += [_follows(found.first_digits)] if found.first_digits else []
+    return sentences + ([where_it_fails(risk)] if risk else [])
 
 
 def _reads(finding: AttentionFinding, layers: int) -> str:
@@ -110,11 +110,11 @@ def _reads(finding: AttentionFinding, layers: int) -> str:
             'There is no staircase: from "=" on, no head reads one digit pair after the other. '
             "Where the heads look does not explain the answers."
         )
-    told = [f"{head_name(h.layer, h.head, layers)} reads {_column(h.offset)}" for h in stepping]
+    said = [f"{head_name(h.layer, h.head, layers)} reads {_column(h.offset)}" for h in stepping]
     rest = [head_name(h.layer, h.head, layers) for h in finding.heads if h.role is None]
     without = f" No single column gets the attention of {listed(rest)}." if rest else ""
     return (
-        f'From "=" on, every row writes one digit. To write it, {listed(told)}. From row to row '
+        f'From "=" on, every row writes one digit. To write it, {listed(said)}. From row to row '
         f"they step one column to the right.{without}"
     )
 
@@ -132,12 +132,12 @@ def _carries(finding: SubtasksFinding, layers: int) -> str:
             jobs.setdefault(heads, {}).setdefault(work, []).append(p.digit)
     if not jobs:
         return "No head was found to carry any sub-task of addition."
-    told = []
+    said = []
     for heads, works in sorted(jobs.items()):
         work, digits = max(works.items(), key=lambda item: len(item[1]))
         mostly = "mostly " if len(works) > 1 else ""
-        told.append(f"{heads} {mostly}carries {work}, for {spanned(digits)}")
-    return f"Exchanging heads between questions shows what they carry: {'; '.join(told)}."
+        said.append(f"{heads} {mostly}carries {work}, for {spanned(digits)}")
+    return f"Exchanging heads between questions shows what they carry: {'; '.join(said)}."
 
 
 def _place(purpose: Purpose) -> str:
@@ -181,13 +181,13 @@ def _follows(finding: FirstDigitsFinding) -> str:
     depths: dict[int, list[str]] = {}
     for rule in reaching:
         depths.setdefault(rule.reach - 1, []).append(rule.digit)
-    told = [f"through {nines(n)} by {listed(by)}" for n, by in depths.items()]
+    said = [f"through {nines(n)} by {listed(by)}" for n, by in depths.items()]
     token = [
         f" Where its own column {PASSES}, {rule.digit} uses the digit just written."
         for rule in finding.rules
         if rule.reads_token
     ]
-    return f"A {TASK.carry} is reliably followed {listed(told)}.{''.join(token)}"
+    return f"A {TASK.carry} is reliably followed {listed(said)}.{''.join(token)}"
 
 
 def where_it_fails(finding: RiskFinding) -> str:

@@ -40,7 +40,7 @@ def headline(shelf: Shelf) -> str:
         right = shelf.training.uniform_correct
         tested = f"{right.count:,} of {right.of:,} uniform questions"
         return f"Right in {tested}; where it fails is not known"
-    return "Nobody has measured yet how often it is right"
+    return "How often it is right has not been measured"
 
 
 def _from_risk(risk: RiskFinding) -> str:

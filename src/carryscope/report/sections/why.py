@@ -61,8 +61,8 @@ def _sound(shelf: Shelf, given: Answer) -> Section:
     else:
         title = "No sum is known that breaks it"
     digit = hardest(given).name
-    told = Text(f"{_read(given, digit)} {proved(shelf)}".strip(), lead=True)
-    parts: list[Part] = [told, Picture("why", partial(sum_figure, given))]
+    claim = Text(f"{_read(given, digit)} {proved(shelf)}".strip(), lead=True)
+    parts: list[Part] = [claim, Picture("why", partial(sum_figure, given))]
     return Section("why", title, "Why it holds", parts)
 
 

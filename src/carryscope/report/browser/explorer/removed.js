@@ -61,14 +61,14 @@ class RemovedView {
     writeLink(fragment);
     try {
       await navigator.clipboard.writeText(name + fragment);
-      this.told("Copied");
+      this.say("Copied");
     } catch {
-      this.told("In the address bar");
+      this.say("In the address bar");
     }
   }
 
-  // Said on the button for a moment: the line beside it keeps telling the state.
-  told(words) {
+  // Said on the button for a moment: the line next to it still shows the state.
+  say(words) {
     setText(this.copy, words);
     clearTimeout(this.timer);
     this.timer = setTimeout(() => setText(this.copy, "Link"), 2500);

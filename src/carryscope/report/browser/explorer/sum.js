@@ -23,8 +23,8 @@ class SumView {
       });
       return;
     }
-    const told = failures ? none : "";
-    button.replaceWith(element("p", { class: "hint" }, told));
+    const words = failures ? none : "";
+    button.replaceWith(element("p", { class: "hint" }, words));
   }
 
   example({ label, sum, about }) {
