@@ -97,7 +97,7 @@ def test_after_four_screens_comes_the_evidence_folded_and_each_titled_by_its_cla
     assert [section.id for section in sections if not section.folded] == ["verdict", "how"]
     claims = {section.id: section.title for section in sections if section.folded}
     assert claims["failures"] == "It fails once two nines lie below"
-    assert claims["attention"] == "The heads step down the columns: a double staircase"
+    assert claims["attention"] == "Where the heads look: a double staircase"
     assert claims["heads"] == "Base addition needs H0, which reads its own column"
     assert claims["mlp"] == "The columns that the heads read decide A5, A3, A2, A1 and A0"
     for section in sections[2:-1]:
@@ -268,4 +268,4 @@ def test_an_untrained_model_gets_no_praise():
     told = text_of(untrained_shelf())
     assert "not fit for use" in told
     assert "No algorithm was found" in told
-    assert "What the heads read: no staircase" in told
+    assert "What each head reads and carries: no staircase" in told

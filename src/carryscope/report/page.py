@@ -24,7 +24,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from carryscope.core.storage import write_output
-from carryscope.report.explorer.live import Live, live_model
+from carryscope.report.explorer import Live, live_model
 from carryscope.report.figures.canvas import head_colours
 from carryscope.report.findings import parts_of
 from carryscope.report.parts import Explorer, Part, Section, flat

@@ -41,6 +41,14 @@ CARRIED = {
 """What a part of a model can carry, in words."""
 
 
+STAIRCASE = {
+    "present": "a double staircase",
+    "partial": "part of a staircase",
+    "absent": "no staircase",
+}
+"""What the heads look at, row by row."""
+
+
 def is_sum(text: str | None, digits: int) -> bool:
     """Whether a model of so many digits can be asked this; a finding may hold any text."""
     with contextlib.suppress(CallError):

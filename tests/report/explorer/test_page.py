@@ -12,8 +12,7 @@ from report.shelves import bare_shelf
 
 import carryscope
 from carryscope.cli.main import run as cli
-from carryscope.report.explorer.live import examples, sayings
-from carryscope.report.explorer.weights import reference_means
+from carryscope.report.explorer import examples, reference_means, sayings
 from carryscope.report.page import EXPLORER_SCRIPTS, EXPLORER_STYLES, explorer_page
 from carryscope.task.columns import Columns
 from carryscope.task.questions import parse_question

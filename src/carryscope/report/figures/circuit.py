@@ -14,7 +14,7 @@ from carryscope.dissection.dissect import Dissection
 from carryscope.report.figures.canvas import BLACK, CHARACTER, GREY, HEADS, PALE, Canvas
 from carryscope.report.figures.figure import Figure
 from carryscope.report.nodes import UNKNOWN, UNUSED, NodeWords, node_words
-from carryscope.report.words import head_name, head_roles
+from carryscope.report.words import STAIRCASE, head_name, head_roles
 from carryscope.task.questions import parse_question
 
 LEAST_SHOWN = 0.15
@@ -33,13 +33,9 @@ def circuit(dissection: Dissection) -> Figure:
     assert finding is not None
     for layer in range(dissection.model.layers):
         _Layer(canvas, dissection, finding, layer).draw()
-    title = {"present": f"How this model adds {dissection.model.digits}-digit numbers"}.get(
-        finding.staircase,
-        f"What the heads read: {'part of a' if finding.staircase == 'partial' else 'no'} staircase",
-    )
     return Figure(
         canvas,
-        title,
+        f"What each head reads and carries: {STAIRCASE[finding.staircase]}",
         f"A diagram, a row for each answer row: the tokens that each head reads, what it carries, "
         f"what the MLP carries, and the digit that is written. {finding.statement} "
         f"{dissection.subtasks.statement if dissection.subtasks else ''}",

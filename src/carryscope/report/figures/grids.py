@@ -27,7 +27,7 @@ from carryscope.report.figures.canvas import (
 )
 from carryscope.report.figures.figure import Figure
 from carryscope.report.tables import Cell, Table
-from carryscope.report.words import head_name, head_titles, row_names
+from carryscope.report.words import STAIRCASE, head_name, head_titles, row_names
 from carryscope.task.operation import Array
 from carryscope.task.tokens import Format
 
@@ -156,13 +156,9 @@ def staircase(dissection: Dissection) -> Figure:
         )
         for layer, head in product(range(dissection.model.layers), range(dissection.model.heads))
     ]
-    title = {
-        "present": "The double staircase",
-        "partial": "Where the heads look: part of a staircase",
-    }
     return Figure(
         panelled(tables, "attention"),
-        title.get(finding.staircase, "Where the heads look: no staircase"),
+        f"Where the heads look: {STAIRCASE[finding.staircase]}",
         "Heat maps, one for each head: a row for each answer row, a column for each token, the "
         f"darker the more attention. {finding.statement}",
         f"Mean attention over {finding.questions:,} questions. Each row reads the token before "

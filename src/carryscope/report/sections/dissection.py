@@ -17,15 +17,8 @@ from carryscope.report.figures.grids import edges, staircase
 from carryscope.report.nodes import NodeWords, node_words
 from carryscope.report.parts import Part, Picture, Section, Text, evidence
 from carryscope.report.tables import Cell, Faint, Table
-from carryscope.report.words import PASSES, head_name, head_titles, nines, row_names
+from carryscope.report.words import PASSES, STAIRCASE, head_name, head_titles, nines, row_names
 from carryscope.task.operation import BASE
-
-STAIRCASE = {
-    "present": "The heads step down the columns: a double staircase",
-    "partial": "Some heads step down the columns: part of a staircase",
-    "absent": "The heads do not step down the columns: there is no staircase",
-}
-"""What is claimed of attention."""
 
 GUESSING = math.log(BASE)
 """The loss of guessing a digit: as dark as a cell gets."""
@@ -39,7 +32,9 @@ def dissection_sections(found: Dissection) -> list[Section]:
             short,
             finding.statement,
             make(found),
-            claim=STAIRCASE[finding.staircase] if name == "attention" else "",
+            claim=f"Where the heads look: {STAIRCASE[finding.staircase]}"
+            if name == "attention"
+            else "",
         )
         for name, (short, make) in SECTIONS.items()
         if (finding := getattr(found, name)) is not None

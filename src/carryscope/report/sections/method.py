@@ -76,12 +76,8 @@ def missing(shelf: Shelf) -> list[Absent]:
 
 def _missing_parts(shelf: Shelf) -> list[Absent]:
     """Parts that a dissection left out, and that it could have."""
-    found = shelf.dissection
-    if found is None:
-        return []
-    apt = [part for part in EXPERIMENTS if part != "mlp" or found.model.d_mlp]
-    apt = [part for part in apt if part != "story" or shelf.config.training is not None]
-    parts = [part for part in apt if getattr(found, part) is None]
+    found, trained = shelf.dissection, shelf.config.training is not None
+    parts = found.missing(EXPERIMENTS, trained=trained) if found is not None else []
     what = f"Parts of the dissection: {', '.join(parts).replace('_', ' ')}"
     command = f"carryscope dissect {shlex.quote(shelf.where)} --only {','.join(parts)}"
     return [Absent(what, command)] if parts else []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from carryscope.core.errors import CallError
-from carryscope.report.explorer.live import LiveModel
+from carryscope.report.explorer import LiveModel
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import table_figure
 from carryscope.report.parts import Explorer, Picture, Section, flat

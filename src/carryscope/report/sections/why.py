@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from carryscope.dissection.asking import Answer, answers_without
-from carryscope.report.explorer.live import Live
+from carryscope.report.explorer import Live
 from carryscope.report.figures.sum import columns_read, hardest, named, sum_figure
 from carryscope.report.parts import Part, Picture, Section, Text
 from carryscope.report.sections.verdict import is_proved, proved

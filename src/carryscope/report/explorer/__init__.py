@@ -1,1 +1,0 @@
-"""The explorer: one page in which a model runs, and can be taken apart, in any browser."""
