@@ -23,7 +23,7 @@ SMOOTHING = 0.95
 """How much of the recent loss is carried over from step to step."""
 
 
-READING = 0.1
+READING = 0.5
 """What it costs to read a slot at all, as a share of what it costs to read many: a head that has
 nothing to find at a row turns to a token that is the same in every question."""
 
