@@ -59,6 +59,7 @@ RECIPE = replace(
     seed=0,
     steps=2500,
     final_batch=0,
+    sharpness=0.0,
     embedding_rate=0.16,
     warmup=50,
     init_std=0.0,
