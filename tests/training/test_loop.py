@@ -208,10 +208,14 @@ def test_heads_read_more_sharply_where_a_blur_costs_something():
     assert blurred(trained_model(120, sharpness=0.3)) < 0.7 * blurred(trained_model(120))
 
 
-def test_a_blur_costs_nothing_in_the_first_quarter_of_the_steps():
+@pytest.mark.parametrize(("start", "free"), [(0.25, 31), (0.5, 61)])
+def test_a_blur_costs_nothing_before_its_start(start, free):
     before, after = (
-        [trained_model(steps, sharpness=sharpness).state_dict() for sharpness in (0.0, 0.3)]
-        for steps in (31, 32)
+        [
+            trained_model(steps, sharpness=sharpness, sharpness_start=start).state_dict()
+            for sharpness in (0.0, 0.3)
+        ]
+        for steps in (free, free + 1)
     )
     assert all(torch.equal(before[0][name], before[1][name]) for name in before[0])
     assert not all(torch.equal(after[0][name], after[1][name]) for name in after[0])

@@ -13,7 +13,8 @@ Where the time goes is matrix products, so we do fewer of them, exactly:
    and attention scores come from a form of m x m numbers per head.
 3. What a head adds is a mixture of rows of U W_V W_O. So the residual stream after layer-0
    attention is C @ B, with coordinates C over a basis B of a hundred vectors or so, and the
-   MLP's first product becomes C @ (B W_in): half the work, training included.
+   MLP's first product becomes C @ (B W_in): half the work, training included. A narrow head
+   (d_head < m) has fewer vectors in W_O: those are its part of B.
 4. LayerNorm removes the mean of the residual stream wherever it is read. We remove it from
    the basis, once.
 5. Later layers are computed for all rows, the last one for answer rows only.
@@ -130,8 +131,9 @@ def _attend(
     """The residual stream after attention as coordinates over a basis, and the attention.
 
     The basis: the embedding vectors of the rows themselves, then for each head what it
-    writes for every embedding vector, then the constant that the biases write. Positions
-    stand before tokens, so what concerns earlier positions is cut off by `first_row`.
+    writes for every embedding vector, or W_O if that has fewer vectors, then the constant that
+    the biases write. Positions stand before tokens, so what concerns earlier positions is cut off
+    by `first_row`.
     """
     attn, (basis, two_hot, inverse_scale) = block.attn, embedded
     m, d_head = len(basis), attn.W_Q.shape[-1]
@@ -148,12 +150,15 @@ def _attend(
     scores = query_form @ two_hot.transpose(1, 2)[:, None] * scale_of_key
     pattern = (scores + _unseen(scores, first_row)).softmax(-1)
 
-    written = _add_to_last_row(torch.bmm(read, attn.W_V), attn.b_V)
-    written = torch.bmm(written, attn.W_O)
+    values = _add_to_last_row(torch.bmm(read, attn.W_V), attn.b_V)
+    written = torch.bmm(values, attn.W_O)
     constant = written[:, m].sum(0) + attn.b_O
-    mixed = (pattern * scale_of_key @ two_hot[:, None]).transpose(1, 2).flatten(2)
-    coordinates = _with_ones(torch.cat([queries, mixed], dim=-1))
-    basis = centred(torch.cat([own, written[:, :m].flatten(0, 1), constant[None]]))
+    mixed, vectors = two_hot[:, None], written[:, :m]
+    if d_head < m:
+        mixed, vectors = torch.einsum("bkm,hme->bhke", two_hot, values[:, :m]), attn.W_O[:]
+    mixed = pattern * scale_of_key @ mixed
+    coordinates = _with_ones(torch.cat([queries, mixed.transpose(1, 2).flatten(2)], dim=-1))
+    basis = centred(torch.cat([own, vectors.flatten(0, 1), constant[None]]))
     return coordinates, basis, pattern
 
 

@@ -48,7 +48,9 @@ Schedule = Literal["constant", "linear", "cosine"]
 Optimizer = Literal["adamw", "adam"]
 Stream = Literal["ours", "authors"]
 
-_SHARES = "enriched_batches enriched_cells nines near_nines nines_start paper_tail".split()
+_SHARES = (
+    "enriched_batches enriched_cells nines near_nines nines_start paper_tail sharpness_start"
+).split()
 
 _NOT_NEGATIVE = (
     "seed warmup final_batch head_delay sharpness clip weight_decay init_std embedding_std "
@@ -128,8 +130,11 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     sharpness: float = 0.0
     """How much it costs heads of the last layer to read several columns at once (`losses.blur`):
-    what they read a little of makes the model hard to prove. The cost rises from 0 to this along a
-    line between a quarter and three quarters of the steps."""
+    what they read a little of makes the model hard to prove."""
+
+    sharpness_start: float = 0.25
+    """The first part of the steps, without that cost. Over the next half of the steps it rises to
+    the whole along a line."""
 
     enriched_batches: float = PAPER_BATCH_SHARE
     """Share of batches that get extra columns summing to 9 by the paper's rule."""
@@ -218,7 +223,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     def sharpness_at(self, step: int) -> float:
         """The cost of reading several columns, at a step."""
-        return self.sharpness * min(1.0, max(0.0, 2 * step / self.steps - 0.5))
+        return self.sharpness * min(1.0, max(0.0, 2 * (step / self.steps - self.sharpness_start)))
 
     def rate(self, step: int) -> float:
         """The share of `learning_rate` used at a step, counted from 0."""
