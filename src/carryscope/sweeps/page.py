@@ -95,8 +95,7 @@ def _index(shelves: Sequence[Shelf], place: Path) -> Section:
         {
             "run": lambda one: _linked(one, place),
             "verdict": headline,
-            "recipe": lambda one: one.config.preset or "imported",
-            "model": lambda one: shape(one.config.model),
+            "proved": lambda one: proved(one) or "nothing",
             "wrong answers": lambda one: (
                 with_interval(one.risk.teacher_forced) if one.risk is not None else "not measured"
             ),
@@ -104,11 +103,11 @@ def _index(shelves: Sequence[Shelf], place: Path) -> Section:
             "agrees best with": lambda one: (
                 best_algorithm(one.faithfulness.agreement) if one.faithfulness is not None else ""
             ),
-            "proved": lambda one: proved(one) or "nothing",
+            "model": lambda one: f"{one.config.preset or 'imported'}: {shape(one.config.model)}",
         },
         "A name opens the report of its run, if it was written.",
-        text=["recipe", "model", "agrees best with"],
-        prose=["verdict", "heads read", "proved"],
+        text=["agrees best with"],
+        prose=["verdict", "proved", "heads read", "model"],
     )
     return Section("runs", "Run by run", "Runs", [table])
 

@@ -114,7 +114,7 @@ def panelled(tables: Sequence[Table], legend: str = "", across: int | None = Non
     alike = all(rows[i] == rows[i - 1] for i in range(len(tables)) if i % line)
     titles = 0.0 if across else max(len(table.title) for table in tables) * CHARACTER * 1.1
     step = max(cell * columns, titles) + GAP + (0.0 if alike else names)
-    across = across or max(1, min(fitting, int((PAGE - names) // step)))
+    across = across or max(1, min(fitting, int((PAGE - names + GAP) // step)))
     tall = TITLE + GAP
     tall += max(_above(table, upright=True) + ROW * len(table.rows) for table in tables)
     for i, table in enumerate(tables):
