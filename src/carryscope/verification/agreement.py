@@ -1,6 +1,6 @@
 """Does an algorithm predict a model's answers, the right ones and the wrong ones?
 
-In: the model's answers and algorithms. Out: `AgreementFinding`.
+In: a model, questions and algorithms. Out: `AgreementFinding`.
 
 Two adders that agree where both are right show little. So the model's errors are counted
 separately: how many the algorithm makes too, and how many with the same answer. All answers are
@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from jaxtyping import Int
 
 from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
@@ -72,18 +71,12 @@ class AgreementFinding(msgspec.Struct, frozen=True, kw_only=True):
         return next(found for found in self.algorithms if found.name == name)
 
 
-def answer_digits(model: Transformer, sample: WeightedSample) -> Int[Array, "batch digit"]:
-    """The model's answer digits, teacher-forced, units first."""
-    answers = answer(model, sample.questions, free_running=False)
-    return answers.predicted[:, ::-1][:, : sample.columns.digits + 1]
-
-
 def study_agreement(
-    sample: WeightedSample,
-    said: Int[Array, "batch digit"],
-    algorithms: Sequence[Algorithm],
+    model: Transformer, sample: WeightedSample, algorithms: Sequence[Algorithm]
 ) -> AgreementFinding:
-    """Compare every algorithm with what the model said."""
+    """Compare every algorithm with the answers of a model, digits units first."""
+    given = answer(model, sample.questions, free_running=False).predicted
+    said = given[:, ::-1][:, : sample.columns.digits + 1]
     stated = {a.name: a.answer(sample.columns) for a in algorithms}
     found: list[AlgorithmAgreement] = []
     for algorithm in algorithms:
@@ -98,30 +91,21 @@ def study_agreement(
                 answer=_agreement(sample, said, ours),
             )
         )
-    ranked = _ranked(found)
-    alike = [(stated[one.name] == said).all(axis=1) for one in ranked[:2]]
+    able = [one for one in found if not one.control and one.same_as is None]
+    able = [one for one in able if one.answer.agreement.estimate > 0]
+    ranked = sorted(able, key=lambda one: -one.answer.agreement.estimate)
+    hits = [(stated[one.name] == said).all(axis=1) for one in ranked[:2]]
+    shared = [(one.answer.errors_alike, one.name) for one in ranked]
+    alike = {name: share.estimate for share, name in shared if share and share.estimate}
     return AgreementFinding(
         questions=len(sample),
         strata=len(sample.partition),
         algorithms=found,
         best=ranked[0].name if ranked else None,
         runner_up=ranked[1].name if len(ranked) > 1 else None,
-        difference=sample.difference(*alike) if len(alike) > 1 else None,
-        best_on_errors=_best_on_errors(ranked),
+        difference=sample.difference(*hits) if len(hits) > 1 else None,
+        best_on_errors=max(alike, key=lambda name: alike[name], default=None),
     )
-
-
-def _ranked(found: list[AlgorithmAgreement]) -> list[AlgorithmAgreement]:
-    """The candidates that ever give the model's answer, best first."""
-    able = [one for one in found if not one.control and one.same_as is None]
-    able = [one for one in able if one.answer.agreement.estimate > 0]
-    return sorted(able, key=lambda one: -one.answer.agreement.estimate)
-
-
-def _best_on_errors(ranked: list[AlgorithmAgreement]) -> str | None:
-    shared = {f.name: f.answer.errors_alike.estimate for f in ranked if f.answer.errors_alike}
-    best = max(shared, key=lambda name: shared[name], default=None)
-    return best if best is not None and shared[best] > 0 else None
 
 
 def _agreement(sample: WeightedSample, said: Array, stated: Array) -> Agreement:

@@ -6,27 +6,22 @@ someone who must decide what to trust the model with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from carryscope.core.errors import CallError
 from carryscope.core.evidence import Finding
 from carryscope.core.progress import Progress, silent
-from carryscope.core.words import listed, percent, with_interval
+from carryscope.core.words import with_interval
 from carryscope.dissection.attention import study_attention
 from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
-from carryscope.verification.agreement import (
-    Agreement,
-    AgreementFinding,
-    answer_digits,
-    study_agreement,
-)
-from carryscope.verification.algorithms import AS_DISSECTED, WRONG, Algorithm, shipped
+from carryscope.verification.agreement import Agreement, AgreementFinding, study_agreement
+from carryscope.verification.algorithms import AS_DISSECTED, Algorithm, shipped
 from carryscope.verification.own_algorithm import own_algorithm
 from carryscope.verification.scrubbing import POOL, Scrubbed, Scrubber
 from carryscope.verification.sight import SightFinding, study_sight
@@ -76,8 +71,7 @@ def faithful(
     samples = Samples(digits, seed)
     with progress("faithfulness", total=1 + len(algorithms), unit="steps") as advance:
         sample = WeightedSample.draw(samples.generator("agreement"), digits)
-        said = answer_digits(model, sample)
-        agreement = study_agreement(sample, said, algorithms)
+        agreement = study_agreement(model, sample, algorithms)
         sight = study_sight(model, seed=seed)
         advance()
         engine = Engine(model, samples.varied)
@@ -96,7 +90,7 @@ def faithful(
         agreement=agreement,
         inside=inside,
         sight=sight,
-        verdict=faithfulness_verdict(agreement, inside),
+        verdict=faithfulness_verdict(agreement),
     )
 
 
@@ -121,7 +115,7 @@ def _algorithms(
     return [*candidates, control]
 
 
-def faithfulness_verdict(agreement: AgreementFinding, inside: Sequence[Scrubbed]) -> str:
+def faithfulness_verdict(agreement: AgreementFinding) -> str:
     """What the numbers mean."""
     count = sum(not one.control and one.same_as is None for one in agreement.algorithms)
     if agreement.best is None:
@@ -129,17 +123,20 @@ def faithfulness_verdict(agreement: AgreementFinding, inside: Sequence[Scrubbed]
             f"None of the {count} algorithms describes this model: no algorithm predicts any of "
             f"its {agreement.questions:,} answers."
         )
-    best = agreement.of(agreement.best).answer
-    return (
-        f"{_headline(agreement.best, best)} {_ranking(agreement, best, count)} "
-        f"{_errors(agreement, best)} {_inside(agreement, inside)}"
+    name, best = _named(agreement.best), agreement.of(agreement.best).answer
+    ranking = (
+        f"Of {count} algorithms, {name} agrees best: it gives the model's whole answer to "
+        f"{with_interval(best.agreement)} of all questions (teacher-forced)."
     )
+    if agreement.difference is not None and agreement.difference.low <= 0:
+        ranking += f" It is not significantly better than {_named(agreement.runner_up)}."
+    return f"{_headline(name, best)} {ranking} {_errors(agreement, best)}"
 
 
 def _headline(name: str, best: Agreement) -> str:
     if best.agreement.low < PREDICTS_ANSWERS:
         return "None of the algorithms describes this model: none predicts its answers reliably."
-    alike, subject = best.errors_alike, _named(name, opening=True)
+    alike, subject = best.errors_alike, f"{name[:1].upper()}{name[1:]}"
     if alike is None:
         return f"{subject} predicts every answer tested. Neither made an error."
     if alike.low >= PREDICTS_ERRORS:
@@ -153,17 +150,6 @@ def _headline(name: str, best: Agreement) -> str:
     )
 
 
-def _ranking(agreement: AgreementFinding, best: Agreement, count: int) -> str:
-    text = (
-        f"Of {count} algorithms, {_named(agreement.best)} agrees best: it gives the model's whole "
-        f"answer to {with_interval(best.agreement)} of all questions (teacher-forced)."
-    )
-    gap = agreement.difference
-    if gap is None or gap.low > 0:
-        return text
-    return f"{text} It is not significantly better than {_named(agreement.runner_up)}."
-
-
 def _errors(agreement: AgreementFinding, best: Agreement) -> str:
     if best.also_wrong is None:
         return "The model made no error in the sample, so there are none to compare."
@@ -172,31 +158,12 @@ def _errors(agreement: AgreementFinding, best: Agreement) -> str:
         return f"{text} No algorithm shares any of these errors."
     near = agreement.of(agreement.best_on_errors).answer
     assert near.also_wrong is not None
-    text += (
-        f" {_named(agreement.best_on_errors, opening=True)} predicts these errors best: it makes "
+    return (
+        f"{text} These errors are predicted best by {_named(agreement.best_on_errors)}: it makes "
         f"{with_interval(near.also_wrong)} of them."
     )
-    if near.left_wrong is not None:
-        skipped, left = percent(near.algorithm_wrong.estimate), with_interval(near.left_wrong)
-        text += f" Without the {skipped} of questions it gets wrong, the model is wrong on {left}."
-    return text
 
 
-def _inside(agreement: AgreementFinding, inside: Sequence[Scrubbed]) -> str:
-    claimed = {agreement.best, agreement.best_on_errors}
-    kept = [
-        f"{percent(one.joint.estimate)} for {_named(one.name)}"
-        for one in inside
-        if one.name in claimed or one.control
-    ]
-    return (
-        "Inside the model, everything that an algorithm calls irrelevant was replaced by values of "
-        f"other questions. Answer digits that stay the same: {listed(kept)}."
-    )
-
-
-def _named(name: str | None, *, opening: bool = False) -> str:
-    """An algorithm's name in a sentence, or at its beginning."""
-    names = {AS_DISSECTED: "the dissected algorithm", WRONG: "the control that reads wrong columns"}
-    text = names.get(str(name), str(name))
-    return text[:1].upper() + text[1:] if opening else text
+def _named(name: str | None) -> str:
+    """An algorithm's name in a sentence."""
+    return "the dissected algorithm" if name == AS_DISSECTED else str(name)

@@ -17,7 +17,6 @@ reads more than the model uses is not detected here, but in its answers (`agreem
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Literal
 
 import msgspec
@@ -56,37 +55,31 @@ class Scrubbed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scrubber:
-    """The answer rows of many questions, and what was resampled so far.
-
-    Algorithms often claim the same of a digit, so each result is kept.
-    """
+    """Resamples the answer rows of many questions."""
 
     def __init__(self, engine: Engine, samples: Samples, attention: AttentionFinding) -> None:
         self._samples = samples
         generator = samples.generator("scrubbing")
         states = generator.integers(0, len(State), (POOL, samples.digits))
-        self._questions = with_states(generator, states)
-        self._columns = Columns.of(self._questions)
-        self._rows = AnswerRows.of(engine, self._questions)
+        questions = with_states(generator, states)
+        self._columns = Columns.of(questions)
+        self._rows, self._heads = AnswerRows.of(engine, questions), engine.config.heads
         last = engine.config.layers - 1
         readings = [reading for reading in attention.readings if reading.layer == last]
         self._attended = {(one.answer, one.head): one.column for one in readings}
-        self._made: dict[Hashable, Share] = {}
 
     def by(self, algorithm: Algorithm) -> Scrubbed:
         """One algorithm, in both ways."""
-        digits = range(self._samples.digits + 1)
+        digits, by_head = range(self._samples.digits + 1), None
         variables = dict((algorithm.by_head or algorithm.variables)(self._columns))
-        heads = self._rows.heads.shape[2]
-        keys = [[algorithm.keys(self._columns, k)] * heads for k in digits]
-        by_head = None
         if set(variables) <= set(algorithm.offsets):
             claims = [self._claims(k, variables, algorithm) for k in digits]
             by_head = _all([self._exchanged("heads", k, claims[k]) for k in digits])
+        keys = [algorithm.keys(self._columns, k) for k in digits]
         return Scrubbed(
             name=algorithm.name,
             control=algorithm.control,
-            joint=_all([self._exchanged("joint", k, keys[k]) for k in digits]),
+            joint=_all([self._exchanged("joint", k, [keys[k]]) for k in digits]),
             heads=by_head,
         )
 
@@ -94,33 +87,26 @@ class Scrubber:
         self, k: int, variables: dict[str, Array], algorithm: Algorithm
     ) -> list[Int[Array, " batch"]]:
         """For each head, a number: questions that share it may exchange the head's output."""
-        nothing = np.zeros(POOL, dtype=np.int64)
         claims = []
-        for head in range(self._rows.heads.shape[2]):
+        for head in range(self._heads):
             column = self._attended[f"A{k}", head]
             mine = [
                 values[:, k]
                 for name, values in variables.items()
                 if column is not None and algorithm.offsets[name] == k - column
             ]
-            claims.append(numbered([nothing, *mine]))
+            claims.append(numbered([np.zeros(POOL, dtype=np.int64), *mine]))
         return claims
 
     def _exchanged(self, way: Way, k: int, claims: list[Int[Array, " batch"]]) -> Share:
-        """Take head outputs from other questions: jointly from one, or each from its own."""
-        known = (way, k, *(claim.tobytes() for claim in claims))
-        if known not in self._made:
-            generator = self._samples.generator(f"{way} A{k}")
-            drawn = [
-                partners(claim, generator) for claim in claims[: 1 if way == "joint" else None]
-            ]
-            own = np.arange(POOL)
-            paired = np.logical_and.reduce([partner != own for partner in drawn])
-            bases = np.flatnonzero(paired)[:BASES]
-            sources = [partner[bases] for partner in drawn]
-            said = self._rows.answers(k, bases, sources * (len(claims) // len(sources)))
-            self._made[known] = Share.of_hits(said == self._rows.said[bases, k])
-        return self._made[known]
+        """Take head outputs from other questions: all from one, or each from its own."""
+        generator = self._samples.generator(f"{way} A{k}")
+        drawn = [partners(claim, generator) for claim in claims]
+        paired = np.logical_and.reduce([partner != np.arange(POOL) for partner in drawn])
+        bases = np.flatnonzero(paired)[:BASES]
+        sources = [partner[bases] for partner in drawn] * (self._heads // len(drawn))
+        said = self._rows.answers(k, bases, sources)
+        return Share.of_hits(said == self._rows.said[bases, k])
 
 
 def _all(shares: list[Share]) -> Share:
