@@ -13,10 +13,9 @@ from statistics import fmean
 import numpy as np
 
 from carryscope.dissection.engine import UNCHANGED
+from carryscope.dissection.explaining import READS, column_shares
 from carryscope.dissection.interventions import Ablate, Node
-from carryscope.dissection.loss_curve import LossCurve, task_curves, token_curves
-from carryscope.dissection.reading import READS, column_shares
-from carryscope.dissection.story import LEARNT_LOSS
+from carryscope.dissection.story import LEARNT_LOSS, LossCurve, loss_curves
 from carryscope.model.prediction import answer, predict
 from carryscope.task.columns import Columns, QuestionClass, Task
 from carryscope.task.operation import BASE, Array, State
@@ -222,14 +221,14 @@ def _learnt(curve: LossCurve, level: float = HALF_OF_GUESSING) -> int:
 
 def a5_lead(draw: Draw) -> float:
     """Steps from the highest digit, which is 0 or 1, being learnt to the next digit."""
-    found = token_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
-    first = _learnt(found.pop(f"A{draw.digits}"), math.log(2) / 2)
-    return min(_learnt(found[f"A{k}"]) for k in range(draw.digits)) - first
+    found = loss_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
+    first = _learnt(found[f"A{draw.digits}", None], math.log(2) / 2)
+    return min(_learnt(found[f"A{k}", None]) for k in range(draw.digits)) - first
 
 
 def uc1_lag(draw: Draw) -> float:
     """Steps from BA to UC1, in the digit of A1 to A3 where it is least."""
-    found = task_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
+    found = loss_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
     return min(
         _learnt(found[f"A{k}", Task.UC1]) - _learnt(found[f"A{k}", Task.BA]) for k in (1, 2, 3)
     )
@@ -237,7 +236,7 @@ def uc1_lag(draw: Draw) -> float:
 
 def top_column_lead(draw: Draw) -> float:
     """How much less loss the highest column's digit has than those below, in its worst task."""
-    found = task_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
+    found = loss_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
 
     def mean(k: int, task: Task) -> float:
         curve = found[f"A{k}", task]

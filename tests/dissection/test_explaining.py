@@ -10,8 +10,8 @@ from untrained import untrained
 
 import carryscope
 from carryscope.dissection.asking import Answer, answers, answers_without
+from carryscope.dissection.explaining import READS
 from carryscope.dissection.interventions import Cut
-from carryscope.dissection.reading import READS
 from carryscope.model.config import ModelConfig
 from carryscope.model.plain import PlainModel
 from carryscope.task.questions import Questions

@@ -5,7 +5,7 @@ import pytest
 from built_adder import built_adder
 
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.reading import READS, decision_read, digit_shares
+from carryscope.dissection.explaining import READS, decision_read, digit_shares
 from carryscope.task.columns import Columns
 from carryscope.task.sampling import uniform, with_nines
 from carryscope.task.tokens import Format

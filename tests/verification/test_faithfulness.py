@@ -17,14 +17,14 @@ from carryscope.dissection.dissect import dissect
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.task.columns import Columns
-from carryscope.verification import faithfulness, scrubbing, sight, stratified
+from carryscope.verification import estimate, faithfulness, scrubbing, sight
 from carryscope.verification.algorithms import ALGORITHM_1, AS_DISSECTED, EXACT, WRONG
+from carryscope.verification.estimate import WeightedSample
 from carryscope.verification.faithfulness import (
     FaithfulnessFinding,
     faithful,
     same_algorithms,
 )
-from carryscope.verification.stratified import WeightedSample
 
 NAMES = {1: "look-ahead 1", 2: ALGORITHM_1, 3: "look-ahead 3"}
 
@@ -51,8 +51,8 @@ def scrubbed(found, name):
 def sample_sizes(floor, shared, pool, bases):
     """Smaller samples than those of the package."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stratified, "FLOOR", floor)
-        patch.setattr(stratified, "SHARED", shared)
+        patch.setattr(estimate, "FLOOR", floor)
+        patch.setattr(estimate, "SHARED", shared)
         patch.setattr(sight, "SHARED", shared)
         for module in (scrubbing, faithfulness):
             patch.setattr(module, "POOL", pool)

@@ -7,15 +7,15 @@ from built_adder import built_adder
 from untrained import untrained
 
 from carryscope.model.config import ModelConfig
-from carryscope.verification import sight, stratified
+from carryscope.verification import estimate, sight
+from carryscope.verification.estimate import WeightedSample
 from carryscope.verification.sight import SightFinding, study_sight
-from carryscope.verification.stratified import WeightedSample
 
 
 @pytest.fixture(autouse=True)
 def few_questions(monkeypatch):
-    monkeypatch.setattr(stratified, "FLOOR", 10)
-    monkeypatch.setattr(stratified, "SHARED", 1000)
+    monkeypatch.setattr(estimate, "FLOOR", 10)
+    monkeypatch.setattr(estimate, "SHARED", 1000)
     monkeypatch.setattr(sight, "SHARED", 1000)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from carryscope.core.evidence import Finding
-from carryscope.dissection.explaining import Explanation, explain
+from carryscope.dissection.explaining import Explanation, digit_shares, explain
 from carryscope.dissection.interventions import (
     HEADS,
     PATTERN,
@@ -29,7 +29,6 @@ from carryscope.dissection.interventions import (
     layer_and_part,
     taken_away,
 )
-from carryscope.dissection.reading import digit_shares
 from carryscope.model.config import ModelConfig
 from carryscope.model.plain import PlainModel
 from carryscope.task.columns import Columns, Task

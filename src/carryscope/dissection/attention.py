@@ -18,8 +18,8 @@ from carryscope.core.evidence import Mean
 from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import NUMBERS, listed, percent
 from carryscope.dissection.engine import Engine
+from carryscope.dissection.explaining import READS, column_shares, digit_shares
 from carryscope.dissection.interventions import head_name
-from carryscope.dissection.reading import READS, column_shares, digit_shares
 from carryscope.dissection.samples import Samples
 from carryscope.model.config import ModelConfig
 from carryscope.task.operation import Array

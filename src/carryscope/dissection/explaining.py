@@ -1,6 +1,7 @@
-"""Why an answer digit is wrong: where its carry is decided, what the heads read, what was assumed.
+"""Which columns the heads read at the row of a digit, and why a digit is wrong.
 
-In: one wrong digit and the attention of its row. Out: an `Explanation`, with a sentence:
+In: attention patterns of the answer rows. Out: arrays over questions, answer digits and columns,
+units first; for a wrong digit an `Explanation`, with a sentence:
 
     A3 is 0 and should be 1: the carry is made in column 0, and to write A3 the heads read columns
     3, 2 and 1. No head reads column 0 (at most 7.7% of a head's attention), so the model wrote A3
@@ -8,24 +9,58 @@ In: one wrong digit and the attention of its row. Out: an `Explanation`, with a 
 
 It says what attention shows. That a head reads a column does not prove that the model uses it.
 With several layers a row can also use what lower layers brought to other positions, so nothing
-is concluded from what its own heads read.
+is concluded from what its own heads read. Nothing here needs torch.
 """
 
 from __future__ import annotations
 
 import msgspec
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from carryscope.core.words import brief, listed
 from carryscope.dissection.interventions import head_name
-from carryscope.dissection.reading import READS
 from carryscope.model.config import ModelConfig
 from carryscope.task.columns import Columns
 from carryscope.task.operation import Array, State
+from carryscope.task.tokens import Format
+
+READS = 0.5
+"""A head reads a column if the column's two tokens get more than half of its attention."""
 
 NOTICED = 0.01
 """Attention to an unread column is mentioned from 1 % on."""
+
+
+def column_shares(
+    patterns: Float[Array, "*batch position"], layout: Format
+) -> Float[Array, "*batch column"]:
+    """The attention that each column gets: its token in the first number and in the second."""
+    n = layout.digits
+    both = patterns[..., :n] + patterns[..., n + 1 : 2 * n + 1]
+    shares: Array = both[..., ::-1]
+    return shares
+
+
+def digit_shares(
+    patterns: Float[Array, "batch layer head answer position"], layout: Format
+) -> Float[Array, "batch layer head digit column"]:
+    """The same at the row of each answer digit, A0 first; a sign's row is left out."""
+    shares: Array = column_shares(patterns, layout)[:, :, :, ::-1][:, :, :, : layout.digits + 1]
+    return shares
+
+
+def decision_read(
+    columns: Columns, shares: Float[Array, "batch layer head digit column"]
+) -> Bool[Array, "batch digit"]:
+    """Whether some head reads the column that decides the carry into each digit.
+
+    False at the units, which receive no carry.
+    """
+    read = (shares > READS).any(axis=(1, 2))
+    deciding = columns.deciding[..., None]
+    found = np.take_along_axis(read, deciding.clip(min=0), axis=-1) & (deciding >= 0)
+    return np.asarray(found[..., 0])
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ rule on fresh questions.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Literal
 
 import msgspec
@@ -23,7 +24,7 @@ from jaxtyping import Bool, Int
 
 from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
-from carryscope.core.words import listed, percent
+from carryscope.core.words import listed
 from carryscope.dissection.engine import CHUNK, Engine
 from carryscope.dissection.samples import Samples
 from carryscope.model.choice import answer_tokens
@@ -117,51 +118,46 @@ def _said(engine: Engine, tokens: Int[Array, "batch position"]) -> Int[Array, "b
 def _effects(engine: Engine, samples: Samples, k: int, advance: Advance) -> list[CarryEffect]:
     """Every depth, with the digit's own column at 9 and not."""
     effects = []
-    for depth in range(k):
-        for own_nine in (False, True) if k < samples.digits else (False,):
-            base, source = _pairs(samples, k, depth, own_nine)
-            ways: tuple[Source, ...] = ("columns", "token") if own_nine else ("columns",)
-            for changed in ways:
-                effects.append(
-                    CarryEffect(
-                        digit=f"A{k}",
-                        depth=depth,
-                        own_nine=own_nine,
-                        changed=changed,
-                        follows=_follows(engine, base, source, k, changed),
-                    )
+    for depth, own_nine in product(range(k), (False, True)):
+        if own_nine and k == samples.digits:
+            continue  # A_n has no column of its own
+        purpose = f"{'US9' if own_nine else 'carry_in'}({k}) at depth {depth}"
+        base, source = carry_pairs(
+            samples.generator(purpose),
+            CARRY_PAIRS,
+            samples.digits,
+            k,
+            depth=depth,
+            own_nine=own_nine,
+        )
+        chosen = _own_nine(Columns.of(base), k) == own_nine
+        base, source = base[chosen], source[chosen]
+        ways: tuple[Source, ...] = ("columns", "token") if own_nine else ("columns",)
+        for changed in ways:
+            follows = _follows(engine, base, source, k, changed)
+            effects.append(
+                CarryEffect(
+                    digit=f"A{k}", depth=depth, own_nine=own_nine, changed=changed, follows=follows
                 )
-                advance(len(base))
+            )
+            advance(len(base))
     return effects
-
-
-def _pairs(samples: Samples, k: int, depth: int, own_nine: bool) -> tuple[Questions, Questions]:
-    """Pairs that differ in the carry into digit k, with its own column at 9, or not."""
-    generator = samples.generator(f"{'US9' if own_nine else 'carry_in'}({k}) at depth {depth}")
-    base, source = carry_pairs(
-        generator, CARRY_PAIRS, samples.digits, k, depth=depth, own_nine=own_nine
-    )
-    chosen = _own_nine(Columns.of(base), k) == own_nine
-    return base[chosen], source[chosen]
 
 
 def _own_nine(columns: Columns, k: int) -> Bool[Array, " batch"]:
     """Whether the digit's own column sums to 9; A_n has none."""
-    if k == columns.digits:
-        return np.zeros(len(columns.sums), dtype=bool)
-    return columns.make_sum_9[:, k]
+    return np.pad(columns.make_sum_9, ((0, 0), (0, 1)))[:, k]
 
 
 def _follows(engine: Engine, base: Questions, source: Questions, k: int, changed: Source) -> Share:
     """Take the columns or the token from the source, and the rest from the base."""
     layout = engine.layout
-    ours, theirs = layout.encode(base), layout.encode(source)
-    tokens, before = ours.copy(), layout.context - 2 - k
+    tokens, theirs = layout.encode(base), layout.encode(source)
+    before = layout.context - 2 - k
+    assert (theirs[:, before + 1] != tokens[:, before + 1]).all()
     taken = before if changed == "token" else slice(layout.first_row)
     tokens[:, taken] = theirs[:, taken]
-    wanted = theirs[:, before + 1]
-    assert (wanted != ours[:, before + 1]).all()
-    return Share.of_hits(_said(engine, tokens)[:, k] == wanted)
+    return Share.of_hits(_said(engine, tokens)[:, k] == theirs[:, before + 1])
 
 
 def _rule(k: int, effects: list[CarryEffect], fresh: Columns, said: Int[Array, " batch"]) -> Rule:
@@ -196,10 +192,4 @@ def _sentence(rule: Rule, words: Words) -> str:
         f"{unless}. This predicts {rule.within.count:,} of {rule.within.of:,} fresh questions "
         "decided there."
     )
-    if rule.reads_token:
-        shares = ", ".join(f"{percent(share.estimate)}" for share in rule.token_follows)
-        said += (
-            f" If {passing}, the token A{k + 1} counts: changed alone, it decides {shares} of the "
-            f"answers with 0, 1, ... {words.passing_plural} below."
-        )
-    return said
+    return f"{said} If {passing}, the token A{k + 1} counts." if rule.reads_token else said

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
-from carryscope.core.words import percent, spanned
+from carryscope.core.words import spanned
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.capture import before_mlp
 from carryscope.dissection.engine import Engine
@@ -139,7 +139,8 @@ def _test(
     exact = columns.answer_digit(digit, columns.carry_in[:, digit])[other]
     follows = rows.answers(digit, everyone, [other]) == exact
     telling = exact != said
-    pairs, middle = _alike_pairs(code, answer), rows.middle(digit)
+    of_key = answer[np.unique(code, return_index=True)[1]]
+    pairs, middle = np.triu(of_key[:, None] == of_key, k=1), rows.middle(digit)
     written = before_mlp(rows.block, middle).written() - middle
     return KeyTest(
         digit=f"A{digit}",
@@ -198,32 +199,14 @@ def _separable(
     return apart
 
 
-def _alike_pairs(key: Int[Array, " batch"], answer: Int[Array, " batch"]) -> Bool[Array, "key key"]:
-    """Which pairs of different keys have the same answer, each pair once."""
-    _, first = np.unique(key, return_index=True)
-    answers = answer[first]
-    alike: Array = np.triu(answers[:, None] == answers, k=1)
-    return alike
-
-
 def _statement(tests: list[KeyTest]) -> str:
     """Whether the key decides the digits, and whether keys are kept separate."""
     decided = [test for test in tests if test.decided]
     digits = spanned([test.digit for test in decided]) if decided else "no digit"
-    said = [
-        f"The columns that the heads read decide {digits}: {sum(t.keys for t in decided):,} keys "
-        f"in all. Exact addition needs {sum(t.needed for t in tests):,}."
-    ]
-    said += [
-        f"{test.digit} stays in {percent(test.kept.estimate)} of swaps with the same key and "
-        f"follows another key in {percent(test.follows.estimate)}."
-        for test in tests
-        if not test.decided
-    ]
-    alike, written, read = (
-        sum(getattr(test, name) for test in tests) for name in ("alike", "apart_out", "apart_in")
-    )
+    keys, needed = sum(test.keys for test in decided), sum(test.needed for test in tests)
+    alike, written = (sum(getattr(test, name) for test in tests) for name in ("alike", "apart_out"))
     return (
-        f"{' '.join(said)} Of {alike:,} pairs of keys with the same answer, {written:,} are "
-        f"separable in what the MLP writes, {read:,} in what it reads."
+        f"The columns that the heads read decide {digits}: {keys:,} keys in all. Exact addition "
+        f"needs {needed:,}. Of {alike:,} pairs of keys with the same answer, {written:,} are "
+        "separable in what the MLP writes."
     )

@@ -12,16 +12,26 @@ as to a model. `fast-5`, for example, starts its heads one by one and shows many
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 import numpy as np
+from jaxtyping import Float, Int
+from numpy.lib.stride_tricks import sliding_window_view
 
 from carryscope.core.errors import CallError
 from carryscope.core.words import listed
-from carryscope.dissection.loss_curve import LossCurve, task_curves, token_curves
 from carryscope.task.columns import Task
-from carryscope.task.operation import BASE
+from carryscope.task.operation import BASE, Array
 from carryscope.training.losses import StepRecord
+
+WINDOW = 51
+"""Steps averaged for a smoothed loss, centred. A batch of 64 has about three questions of class
+US9 for a digit, too few for a loss. 51 batches have 150."""
+
+WINDOW_OF_RUN = 20
+"""A window is at most one part in so many of a run, so that short runs keep their shape."""
 
 CURVE_POINTS = 100
 """Points kept of each curve: as many as a small picture can show."""
@@ -37,6 +47,70 @@ DISCOVERY_BELOW, CLEAN_UP_BELOW = 0.9, 0.1
 time of a pulse. The early loss is the first smoothed loss, but at most that of guessing. Phase 1
 (memorisation) is before it, phase 3 (clean-up) after it. A boundary is
 the step from which the smoothed loss stays below that level to the end."""
+
+
+@dataclass(frozen=True, eq=False)
+class LossCurve:
+    """The losses of an answer token, on all questions or on those of one task.
+
+    Batches are weighed by their questions: three of class US9 count less than sixty of BA.
+    """
+
+    steps: Int[Array, " step"]
+    losses: Float[Array, " step"]
+    """Mean over the questions of the step; not a number where there were none."""
+    counts: Int[Array, " step"]
+    """How many questions that were."""
+
+    @property
+    def reach(self) -> int:
+        """Steps of the window on either side."""
+        return (max(1, min(WINDOW, len(self.steps) // WINDOW_OF_RUN)) - 1) // 2
+
+    @cached_property
+    def smooth(self) -> Float[Array, " step"]:
+        """The mean over all questions of the window around each step, cut off at both ends.
+
+        Not a number where the window had no question.
+        """
+        sums = np.where(self.counts, self.losses, 0.0) * self.counts
+        padded = np.pad(np.stack([sums, self.counts]), ((0, 0), (self.reach, self.reach)))
+        sums, counts = sliding_window_view(padded, 2 * self.reach + 1, axis=1).sum(axis=-1)
+        return np.where(counts, sums / np.maximum(counts, 1), np.nan)
+
+    def stays_below(self, level: float) -> int | None:
+        """The first step from which the smoothed loss stays below the level."""
+        known = np.flatnonzero(~np.isnan(self.smooth))
+        high = np.flatnonzero(self.smooth[known] >= level)
+        after = known[high[-1] + 1 :] if len(high) else known
+        return int(self.steps[after[0]]) if len(after) else None
+
+    def points(self, kept: Int[Array, " point"]) -> list[float | None]:
+        """The smoothed losses at some of the steps, to six digits."""
+        return [None if math.isnan(x) else float(f"{x:.6g}") for x in self.smooth[kept]]
+
+
+def loss_curves(
+    metrics: list[StepRecord], names: list[str]
+) -> dict[tuple[str, Task | None], LossCurve]:
+    """The curve of each answer token, on the questions of each task and (None) on all."""
+    no_loss: list[float | None] = [None] * len(names)
+    no_count = [0] * len(names)
+    # A sign belongs to no task; each digit of each question to one.
+    sizes = [max([1, *map(sum, zip(*r.task_count.values(), strict=True))]) for r in metrics]
+    losses: dict[Task | None, list[list[float | None]]] = {None: [[*r.digit_loss] for r in metrics]}
+    counts: dict[Task | None, list[list[int]]] = {None: [[size] * len(names) for size in sizes]}
+    for task in Task:
+        losses[task] = [r.task_loss.get(task.name, no_loss) for r in metrics]
+        counts[task] = [r.task_count.get(task.name, no_count) for r in metrics]
+    steps = np.array([record.step for record in metrics])
+    return {
+        (name, task): LossCurve(steps, loss, count)
+        for task in losses
+        for name, loss, count in zip(
+            names, np.array(losses[task], dtype=float).T, np.array(counts[task]).T, strict=True
+        )
+    }
 
 
 class Curves(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,21 +168,23 @@ def training_story(
     """The story of a training, from one record per step and the names of the answer tokens."""
     if not metrics:
         raise CallError("A training story needs at least one step. Got none.")
-    tokens, tasks = token_curves(metrics, answer_names), task_curves(metrics, answer_names)
-    curves = {pair: tasks[pair] for pair in _pairs(digits)}
+    curves = loss_curves(metrics, answer_names)
+    pairs = {pair: curves[pair] for pair in _pairs(digits)}
     story = TrainingStory(
         steps=len(metrics),
         learnt_loss=LEARNT_LOSS,
-        curves=_thinned(tokens, curves),
-        digits=[_digit_story(name, tokens[name], digits) for name in answer_names[-digits - 1 :]],
+        curves=_thinned({name: curves[name, None] for name in answer_names}, pairs),
+        digits=[
+            _digit_story(name, curves[name, None], digits) for name in answer_names[-digits - 1 :]
+        ],
         pairs=[
             PairStory(digit=digit, task=task.name, learnt_at=curve.stays_below(LEARNT_LOSS))
-            for (digit, task), curve in curves.items()
+            for (digit, task), curve in pairs.items()
         ],
         statements=[],
     )
-    sentences = (_digits, _tasks, _phases)
-    return msgspec.structs.replace(story, statements=[s for of in sentences if (s := of(story))])
+    said = [sentence for sentence in (_digits(story), _tasks(story)) if sentence]
+    return msgspec.structs.replace(story, statements=said)
 
 
 def _pairs(digits: int) -> list[tuple[str, Task]]:
@@ -171,18 +247,3 @@ def _tasks(story: TrainingStory) -> str:
     if early:
         said.append(f"{nine} was learnt before {carry} in {listed(early)}.")
     return " ".join(said)
-
-
-def _phases(story: TrainingStory) -> str:
-    spans = {
-        d.digit: d.clean_up_from - d.discovery_from
-        for d in story.digits
-        if d.clean_up_from and d.discovery_from
-    }
-    if not spans:
-        return "No digit's loss fell from 90 % to 10 % of its early level."
-    short, long = min(spans, key=spans.__getitem__), max(spans, key=spans.__getitem__)
-    return (
-        f"{len(spans)} of {len(story.digits)} digits went through all three phases. Discovery was "
-        f"shortest in {short} ({spans[short]:,} steps) and longest in {long} ({spans[long]:,})."
-    )

@@ -18,8 +18,7 @@ from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
 from carryscope.task.operation import Array
 from carryscope.verification.algorithms import Algorithm
-from carryscope.verification.estimate import Rate
-from carryscope.verification.stratified import WeightedSample, WeightedShare
+from carryscope.verification.estimate import Rate, WeightedSample, WeightedShare
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,10 +22,10 @@ from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.verification.agreement import Agreement, AgreementFinding, study_agreement
 from carryscope.verification.algorithms import AS_DISSECTED, Algorithm, shipped
+from carryscope.verification.estimate import WeightedSample
 from carryscope.verification.own_algorithm import own_algorithm
 from carryscope.verification.scrubbing import POOL, Scrubbed, Scrubber
 from carryscope.verification.sight import SightFinding, study_sight
-from carryscope.verification.stratified import WeightedSample
 from carryscope.version import __version__
 
 PREDICTS_ANSWERS = 0.99

@@ -15,11 +15,11 @@ from jaxtyping import Bool
 
 from carryscope.core.words import with_interval
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.reading import decision_read, digit_shares
+from carryscope.dissection.explaining import decision_read, digit_shares
 from carryscope.dissection.samples import Samples
 from carryscope.model.transformer import Transformer
 from carryscope.task.operation import Array
-from carryscope.verification.stratified import WeightedSample, WeightedShare
+from carryscope.verification.estimate import WeightedSample, WeightedShare
 
 SHARED = 4_000
 """Questions by probability, beyond those of every stratum: rare strata hold what is blind."""

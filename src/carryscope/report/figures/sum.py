@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from carryscope.core.words import listed
 from carryscope.dissection.asking import Answer, Digit
-from carryscope.dissection.reading import READS
+from carryscope.dissection.explaining import READS
 from carryscope.report.figures.canvas import BLACK, GREY, HEADS, PALE, Canvas
 from carryscope.report.figures.figure import Figure
 from carryscope.task.columns import Columns

@@ -13,9 +13,9 @@ from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import LETTERS, TASK, above, control_name, look_ahead
 from carryscope.verification.before_after import RepairFinding, Round
 from carryscope.verification.cases import CaseRisk, by_look_ahead
+from carryscope.verification.estimate import WeightedShare
 from carryscope.verification.faithfulness import FaithfulnessFinding
 from carryscope.verification.risk import RiskFinding
-from carryscope.verification.stratified import WeightedShare
 
 
 def risk_section(risk: RiskFinding) -> Section:
