@@ -103,7 +103,7 @@ def test_when_the_time_is_up_the_same_command_continues(failing, tmp_path, capsy
     arguments = ["repair", str(failing.directory), "--out", str(tmp_path), "--minutes", "0.0001"]
     assert call(arguments) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "of all questions get a wrong answer" in said, "what is left is said"
+    assert "of all 10,000 questions get a wrong answer" in said, "what is left is said"
     assert "The time is up. The same command with more minutes continues." in said
     assert cs.load(tmp_path).weights_sha256 == failing.weights_sha256
 
@@ -112,7 +112,7 @@ def test_a_model_that_does_not_fail_is_not_trained(repaired, tmp_path):
     out, _ = repaired
     found = repair(cs.load(out), tmp_path / "again", minutes=5.0, threads=1)
     assert len(found.rounds) == 1
-    assert found.statement.startswith("Nothing was trained: all 10,000 questions were tested")
+    assert found.statement.startswith("Nothing was trained: All 10,000 questions were tested")
 
 
 def test_the_next_round_trains_on_the_patterns_that_fail(failing, tmp_path):

@@ -17,7 +17,7 @@ import shutil
 import time
 from pathlib import Path
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.progress import Progress, Stopped, silent, stopping
@@ -159,8 +159,7 @@ def _trained(runs: list[Run], place: Path, threads: int | None, progress: Progre
     before = runs[-1]
     model = before.config.model
     blind = blind_digits(_attention(before, progress), model.layout)
-    changes = {name: getattr(RECIPE, name) for name in RECIPE.__struct_fields__}
-    changes |= {
+    changes = asdict(RECIPE) | {
         "heads": model.heads + max((len(one.columns) for one in blind), default=0),
         "first_heads": model.heads + 1,
         "learning_rate": RATE_TIMES_WIDTH / model.d_model,
@@ -189,17 +188,17 @@ def _attention(run: Run, progress: Progress) -> AttentionFinding:
 
 
 def _finding(source: Run, runs: list[Run], began: float, end: float) -> RepairFinding:
-    rounds = [_round(run) for run in runs]
-    proof = runs[-1].read(CERTIFICATE).found
+    last, questions = runs[-1], runs[-1].risk().questions
+    proof = last.read(CERTIFICATE).found
     finding = RepairFinding(
         package_version=__version__,
-        weights_sha256=runs[-1].weights_sha256,
+        weights_sha256=last.weights_sha256,
         source=source.name,
-        rounds=rounds,
-        questions=runs[-1].risk().questions,
+        rounds=[_round(run) for run in runs],
+        questions=questions,
         proved_right=proof.proved_right if proof else "0",
         proved_wrong=proof.proved_wrong if proof else "0",
-        undecided=proof.undecided if proof else runs[-1].risk().questions,
+        undecided=proof.undecided if proof else questions,
         seconds=round(time.monotonic() - began, 1),
         time_is_up=time.monotonic() > end,
         statement="",
@@ -209,11 +208,11 @@ def _finding(source: Run, runs: list[Run], began: float, end: float) -> RepairFi
 
 def _round(run: Run) -> Round:
     config, risk = run.config, run.risk()
-    started = config.training is not None and run.directory.name != "0"
+    recipe = config.training if run.directory.name != "0" else None
     return Round(
         heads=config.model.heads,
-        steps=config.training.steps if config.training and started else 0,
-        patterns=list(config.training.patterns) if config.training and started else [],
+        steps=recipe.steps if recipe else 0,
+        patterns=list(recipe.patterns) if recipe else [],
         blind=blind_digits(_attention(run, silent), config.model.layout),
         wrong=risk.teacher_forced,
         evaluated=risk.evaluated,

@@ -11,11 +11,12 @@ from __future__ import annotations
 import msgspec
 
 from carryscope.core.evidence import Finding
-from carryscope.core.words import counted, listed, percent, with_interval
+from carryscope.core.words import counted, listed
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.task.tokens import Format
 from carryscope.verification.cases import CaseRisk
 from carryscope.verification.estimate import Rate
+from carryscope.verification.risk_verdict import how_often
 
 
 class BlindDigit(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,45 +94,28 @@ def blind_words(blind: list[BlindDigit]) -> str:
 def repair_statement(found: RepairFinding) -> str:
     """Before, what was missing, what was done, after, and what is proved."""
     before, after = found.rounds[0], found.rounds[-1]
-    trained = len(found.rounds) > 1
+    trained, added = len(found.rounds) > 1, after.heads - before.heads
+    heads = f"{counted(added, 'head')} added and " if added else ""
+    steps = sum(one.steps for one in found.rounds)
     parts = [
-        f"{'Before' if trained else 'Nothing was trained'}: {_tested(before)}",
-        *([_what_was_done(found), f"After: {_tested(after)}"] if trained else []),
+        f"{'Before' if trained else 'Nothing was trained'}: {_tested(found, before)}",
+        f"The repair: {heads}{steps:,} steps of training on cascades." * trained,
+        f"After: {_tested(found, after)}" * trained,
         _what_is_proved(found),
         "The time is up. The same command with more minutes continues." * found.time_is_up,
     ]
     return " ".join(part for part in parts if part)
 
 
-def _what_was_done(found: RepairFinding) -> str:
-    added = found.rounds[-1].heads - found.rounds[0].heads
-    heads = f"{counted(added, 'head')} added and " if added else ""
-    steps = sum(one.steps for one in found.rounds)
-    return f"The repair: {heads}{steps:,} steps of training on cascades."
-
-
-def _tested(one: Round) -> str:
-    if one.wrong.high == 0:
-        return f"all {one.evaluated:,} questions were tested, and none fails."
-    if one.wrong.estimate == 0:
-        return (
-            f"none of {one.evaluated:,} tested questions fails "
-            f"(at most {percent(one.wrong.high)} of all, with 95 % confidence)."
-        )
-    said = (
-        f"{with_interval(one.wrong)} of all questions get a wrong answer. {blind_words(one.blind)}"
-    )
-    return said.strip()
+def _tested(found: RepairFinding, one: Round) -> str:
+    said = how_often(one.wrong, int(found.questions), one.evaluated)
+    return f"{said} {blind_words(one.blind)}".strip() if one.wrong.estimate else said
 
 
 def _what_is_proved(found: RepairFinding) -> str:
-    right, wrong, left, every = (
-        int(count)
-        for count in (found.proved_right, found.proved_wrong, found.undecided, found.questions)
-    )
-    if right == every:
-        return f"All {every:,} questions are proved right."
+    if found.proved_right == found.questions:
+        return f"All {int(found.questions):,} questions are proved right."
     return (
-        f"Of all {every:,} questions {right:,} are proved right and {wrong:,} proved wrong; "
-        f"{left:,} are undecided."
+        f"Of all {int(found.questions):,} questions {int(found.proved_right):,} are proved right "
+        f"and {int(found.proved_wrong):,} proved wrong; {int(found.undecided):,} are undecided."
     )

@@ -29,14 +29,14 @@ least 1 in 20 is."""
 
 def risk_verdict(finding: RiskFinding) -> str:
     """What a person who must decide whether to use the model should know."""
-    parts = [how_often(finding), on_what(finding), _unsafe(finding), _safe(finding)]
+    often = how_often(finding.teacher_forced, int(finding.questions), finding.evaluated)
+    parts = [often, on_what(finding), _unsafe(finding), _safe(finding)]
     return " ".join(part for part in parts if part)
 
 
-def how_often(finding: RiskFinding) -> str:
-    """The share of wrong answers over all questions."""
-    rate, total, tested = finding.teacher_forced, int(finding.questions), f"{finding.evaluated:,}"
-    if finding.exhaustive:
+def how_often(rate: Rate, total: int, evaluated: int) -> str:
+    """The share of wrong answers over all questions, measured on so many of them."""
+    if rate.low == rate.high:  # counted over every question there is
         wrong = round(rate.estimate * total)
         if not wrong:
             return f"All {total:,} questions were tested, and all answers are right."
@@ -46,12 +46,12 @@ def how_often(finding: RiskFinding) -> str:
         )
     if rate.estimate == 0:
         return (
-            f"None of {tested} tested questions failed. With 95 % confidence, at most "
+            f"None of {evaluated:,} tested questions failed. With 95 % confidence, at most "
             f"{percent(rate.high)} of all {total:,} questions get a wrong answer."
         )
     return (
         f"{with_interval(rate)} of all {total:,} questions get a wrong answer, about 1 in "
-        f"{round(1 / rate.estimate):,} (95 % confidence, {tested} questions tested)."
+        f"{round(1 / rate.estimate):,} (95 % confidence, {evaluated:,} questions tested)."
     )
 
 

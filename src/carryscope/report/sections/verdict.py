@@ -58,9 +58,11 @@ def _from_risk(risk: RiskFinding) -> str:
 
 def _judgement(shelf: Shelf) -> list[Part]:
     """How often it fails, on what, what is proved, and what to do about it."""
-    risk = shelf.risk
+    risk, often = shelf.risk, ""
+    if risk is not None:
+        often = how_often(risk.teacher_forced, int(risk.questions), risk.evaluated)
     facts = {
-        "How often": how_often(risk) if risk is not None else "",
+        "How often": often,
         "On what": _kind(risk, shelf.config.model.digits) if risk is not None else "",
         "What is proved": proved(shelf),
         "What to do": _advice(risk) if risk is not None else "",
