@@ -22,7 +22,6 @@ import carryscope
 from benchmarks.measure import Measure, Turn, in_turns, timed
 from benchmarks.other_side import Reply, peer_process
 from carryscope.core.errors import WorkError
-from carryscope.dissection.ablations import NODE_HOW
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.interventions import all_nodes
 from carryscope.dissection.samples import Samples
@@ -77,7 +76,7 @@ def node_map_speed(python: Path) -> Iterator[Measure]:
     model = carryscope.load().model()
     questions = Samples(model.config.digits, 0).varied[:QUESTIONS]
     engine, nodes = Engine(model, questions), all_nodes(model.config)
-    changes = [node.ablated(NODE_HOW) for node in nodes]
+    changes = [node.ablated() for node in nodes]
     clean, ours = engine.answers(questions).correct[0], engine.answers(questions, changes).correct
     theirs = {how: np.zeros_like(ours) for how in BATCHES}
     with peer_process(python, model, questions) as ask:

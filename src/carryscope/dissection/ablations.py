@@ -28,7 +28,6 @@ from carryscope.dissection.interventions import (
     PATTERN,
     Ablate,
     Cut,
-    How,
     all_nodes,
     head_name,
 )
@@ -46,9 +45,6 @@ NOISE = 0.02
 
 UNTRAINED_SEED = 0
 """The weights of the untrained control: those a training with this seed starts from."""
-
-NODE_HOW: How = "mean"
-"""The authors ablate nodes to their mean too."""
 
 
 class EdgeEffect(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,6 +208,7 @@ class NodesFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     questions: int
     how: str
+    """How nodes are ablated: to their mean, as the authors do."""
     clean: Share
     """Questions answered right with every node in place."""
     nodes: list[NodeEffect]
@@ -221,7 +218,7 @@ class NodesFinding(msgspec.Struct, frozen=True, kw_only=True):
 def study_nodes(engine: Engine, samples: Samples, advance: Advance = unheard) -> NodesFinding:
     """Ablate every node to its mean."""
     questions, nodes = samples.varied, all_nodes(engine.config)
-    changes = [UNCHANGED, *(node.ablated(NODE_HOW) for node in nodes)]
+    changes = [UNCHANGED, *(node.ablated() for node in nodes)]
     outcomes = engine.answers(questions, changes, advance)
     correct, right_before = outcomes.correct[0], outcomes.right[0]
     names = engine.layout.answer_names
@@ -238,7 +235,7 @@ def study_nodes(engine: Engine, samples: Samples, advance: Advance = unheard) ->
     ]
     return NodesFinding(
         questions=len(questions),
-        how=NODE_HOW,
+        how="mean",
         clean=Share.of_hits(correct),
         nodes=effects,
         statement=_nodes_statement(effects),

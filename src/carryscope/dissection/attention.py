@@ -95,7 +95,9 @@ def study_attention(
         for kind, questions in samples.by_class.items()
     }
     everything = np.concatenate(list(patterns.values()))
-    heads = _roles(everything, engine.layout)
+    shares = digit_shares(everything, engine.layout).mean(0)
+    places = np.ndindex(*shares.shape[:2])
+    heads = [_role(layer, head, shares[layer, head]) for layer, head in places]
     return AttentionFinding(
         questions=len(everything),
         patterns={name: values.mean(0).round(4).tolist() for name, values in patterns.items()},
@@ -138,13 +140,6 @@ def _readings(patterns: Array, layout: Format) -> list[Reading]:
             )
         )
     return readings
-
-
-def _roles(patterns: Array, layout: Format) -> list[HeadRole]:
-    shares = digit_shares(patterns, layout).mean(0)
-    return [
-        _role(layer, head, shares[layer, head]) for layer, head in np.ndindex(*shares.shape[:2])
-    ]
 
 
 def _role(layer: int, head: int, shares: Float[Array, "digit column"]) -> HeadRole:

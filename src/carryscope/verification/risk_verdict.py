@@ -82,17 +82,12 @@ def _unsafe(finding: RiskFinding) -> str:
     if not unsafe:
         return ""
     words, least = ADD.words, min(case.depth for case in unsafe)
-    worst = max(unsafe, key=lambda case: case.wrong.estimate)
-    where = {
-        0: "",
-        1: f" where a column {words.column[State.PROPAGATE]}",
-    }.get(least, f" where {counted(least, 'column')} in a row {words.columns[State.PROPAGATE]}")
-    below = f"with {counted(worst.depth, words.passing)} directly below"
-    below += f" and a {words.carry} arriving" if worst.carrying else ""
-    return (
-        f"Do not use it{where}: its worst digit is {worst.digit} {below}, wrong in "
-        f"{percent(worst.wrong.estimate)} of such questions."
-    )
+    if not least:
+        return "Do not use it."
+    if least == 1:
+        return f"Do not use it where a column {words.column[State.PROPAGATE]}."
+    columns = f"{counted(least, 'column')} in a row {words.columns[State.PROPAGATE]}"
+    return f"Do not use it where {columns}."
 
 
 def _unsafe_cases(finding: RiskFinding) -> list[CaseRisk]:

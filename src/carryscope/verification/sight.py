@@ -93,8 +93,7 @@ def _cells(
     for digit in reversed(range(1, read.shape[1])):
         for depth in range(digit + 1):
             here = sample.columns.look_ahead[:, digit] == depth
-            shares = (sample.share(hits[:, digit], here) for hits in (read, wrong))
-            seen, failed = shares
+            seen, failed = (sample.share(hits[:, digit], here) for hits in (read, wrong))
             if seen is not None and failed is not None:
                 cells.append(SightCell(digit=f"A{digit}", depth=depth, read=seen, wrong=failed))
     return cells
@@ -104,13 +103,12 @@ def _statement(found: SightFinding) -> str:
     said = ["A head reads the deciding column of every digit tested."]
     if found.wrong_if_blind is not None:
         said = [
-            f"No head reads the deciding column of {with_interval(found.blind)} of digits. "
-            f"Of these, {with_interval(found.wrong_if_blind)} are wrong."
+            f"No head reads the deciding column of {with_interval(found.blind)} of digits.",
+            f"Of these, {with_interval(found.wrong_if_blind)} are wrong.",
         ]
-    if found.wrong_if_blind is not None and found.wrong_if_read is not None:
-        said.append(f"Of the others, {with_interval(found.wrong_if_read)} are wrong.")
-    if found.blind_if_wrong is not None:
-        said.append(f"Of all wrong digits, {with_interval(found.blind_if_wrong)} are blind.")
-    else:
-        said.append("No digit is wrong.")
-    return " ".join(said)
+        if found.wrong_if_read is not None:
+            said.append(f"Of the others, {with_interval(found.wrong_if_read)} are wrong.")
+    explained = found.blind_if_wrong
+    if explained is None:
+        return " ".join([*said, "No digit is wrong."])
+    return " ".join([*said, f"Of all wrong digits, {with_interval(explained)} are blind."])

@@ -87,9 +87,11 @@ def judge_of(model: Transformer) -> Judge:
 class Tally:
     """How many questions were tested and what went wrong, by stratum. It fills round by round."""
 
-    def __init__(self, partition: Partition, answers: int) -> None:
+    def __init__(
+        self, judge: Judge, partition: Partition, answers: int, *, exhaustive: bool = False
+    ) -> None:
         strata, digits = len(partition), partition.digits + 1
-        self.partition = partition
+        self.judge, self.partition, self.exhaustive = judge, partition, exhaustive
         self.asked: Int[Array, " stratum"] = np.zeros(strata, dtype=np.int64)
         self.failed = np.zeros_like(self.asked)
         self.forced: Int[Array, "stratum answer"] = np.zeros((strata, answers), dtype=np.int64)
@@ -103,8 +105,6 @@ class Tally:
         """Failing questions of each stratum."""
         self.pilot = 0
         """Questions that only showed where failures are."""
-        self.exhaustive = False
-        """Whether every question there is was tested."""
 
     @property
     def evaluated(self) -> int:
@@ -122,9 +122,13 @@ class Tally:
             return Rate.exactly(int(counts.sum()), self.evaluated)
         return weighted_rate(self.partition.weights, self.asked, counts)
 
-    def ask(self, judge: Judge, questions: Questions, stratum: Int[Array, " batch"]) -> None:
+    def draw(self, generator: np.random.Generator, counts: Int[Array, " stratum"]) -> None:
+        """Test so many questions of each stratum."""
+        self.ask(*self.partition.draw_each(generator, counts))
+
+    def ask(self, questions: Questions, stratum: Int[Array, " batch"]) -> None:
         """Test questions of these strata and count."""
-        mistakes = judge(questions)
+        mistakes = self.judge(questions)
         failed = mistakes.failed
         np.add.at(self.asked, stratum, 1)
         np.add.at(self.failed, stratum, failed)
@@ -144,8 +148,7 @@ def ask_everything(
     judge: Judge, partition: Partition, answers: int, advance: Advance = unheard
 ) -> Tally:
     """The tally of all 10^(2n) questions. Half of them are no sample, so `Stopped` passes."""
-    tally = Tally(partition, answers)
-    tally.exhaustive = True
+    tally = Tally(judge, partition, answers, exhaustive=True)
     digits, total = partition.digits, PAIRS**partition.digits
     numbers = np.arange(BASE**digits)
     every = (numbers[:, None] // BASE ** np.arange(digits) % BASE).astype(np.int8)
@@ -153,7 +156,7 @@ def ask_everything(
         index = np.arange(start, min(start + AT_ONCE, total))
         first, second = every[index // len(every)], every[index % len(every)]
         questions = Questions(first, second, partition.operation)
-        tally.ask(judge, questions, partition.of(questions))
+        tally.ask(questions, partition.of(questions))
         advance(len(index))
     return tally
 
@@ -177,8 +180,8 @@ def hold_trial(
         raise CallError(
             f"budget must be at least {least:,} for {len(partition)} strata. Got {budget:,}."
         )
-    pilot = _pilot(judge, partition, answers, generator, budget)
-    tally = Tally(partition, answers)
+    pilot, tally = (Tally(judge, partition, answers) for _ in range(2))
+    _run_pilot(pilot, generator, budget)
     tally.pilot, tally.failing = pilot.evaluated, pilot.failing
     shares, reported = _shares(pilot), 0
     size, enough = min(PILOT, budget - tally.evaluated), False
@@ -189,10 +192,12 @@ def hold_trial(
         counts = _at_most(size, wanted - tally.asked)
         if not counts.any():
             break
-        tally.ask(judge, *partition.draw_each(generator, counts))
-        enough = tally.failure.relative_width <= width
+        tally.draw(generator, counts)
+        rate = tally.failure
+        enough = rate.relative_width <= width
+        wrong = f"{percent(rate.estimate)} wrong, interval ± {percent(rate.relative_width / 2)}"
         try:
-            advance(tally.evaluated - reported, _note(tally.failure))
+            advance(tally.evaluated - reported, wrong if rate.estimate else "no failure so far")
         except Stopped:
             break
         reported = tally.evaluated
@@ -200,30 +205,16 @@ def hold_trial(
     return tally
 
 
-def _note(rate: Rate) -> str:
-    if not rate.estimate:
-        return "no failure so far"
-    return f"{percent(rate.estimate)} wrong, interval ± {percent(rate.relative_width / 2)}"
-
-
-def _pilot(
-    judge: Judge,
-    partition: Partition,
-    answers: int,
-    generator: np.random.Generator,
-    budget: int,
-) -> Tally:
-    """One round by probability, then one by what the first found."""
-    tally = Tally(partition, answers)
-    shared = min(PILOT, budget // 4)
-    floor = min(FLOOR, budget // (4 * len(partition)))
-    by_chance = np.floor(partition.weights * (shared - floor * len(partition)))
+def _run_pilot(pilot: Tally, generator: np.random.Generator, budget: int) -> None:
+    """The pilot: one round by probability, then one by what the first found."""
+    strata, shared = len(pilot.partition), min(PILOT, budget // 4)
+    floor = min(FLOOR, budget // (4 * strata))
+    by_chance = np.floor(pilot.partition.weights * (shared - floor * strata))
     first = floor + np.maximum(by_chance, 0).astype(np.int64)
-    tally.ask(judge, *partition.draw_each(generator, _at_most(shared, first)))
-    second = np.floor(_shares(tally) * shared).astype(np.int64)
+    pilot.draw(generator, _at_most(shared, first))
+    second = np.floor(_shares(pilot) * shared).astype(np.int64)
     if second.any():
-        tally.ask(judge, *partition.draw_each(generator, second))
-    return tally
+        pilot.draw(generator, second)
 
 
 def _at_most(size: int, counts: Int[Array, " stratum"]) -> Int[Array, " stratum"]:
