@@ -5,6 +5,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from hooked import answers_by_hooks
 
 import carryscope
 from benchmarks import peer
@@ -12,7 +13,6 @@ from benchmarks.node_maps import check_same, peer_turn
 from benchmarks.other_side import Reply, leave_work, peer_process
 from carryscope.core.errors import WorkError
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.hooks import answers_by_hooks
 from carryscope.dissection.interventions import all_nodes
 from carryscope.dissection.samples import Samples
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from hooked import answers_by_hooks
 
 from carryscope.core.errors import CallError
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.hooks import answers_by_hooks
 from carryscope.dissection.interventions import Ablate, Cut, Node, Patch, all_nodes
 from carryscope.task.sampling import uniform
 
@@ -82,14 +82,18 @@ def test_chunks_make_no_difference(random_model, generator, monkeypatch):
     np.testing.assert_allclose(whole.loss, parts.loss, atol=1e-5)
 
 
-def test_several_changes_at_once_are_all_made(random_model, generator):
-    model = random_model(digits=2, layers=2)
-    questions = uniform(generator, 10, 2)
-    both = (Node(4, 0, (1,)).ablated("zero"), Node(6, 1).ablated("zero"))
-    together = Engine(model, questions).answers(questions, [both]).loss[0]
-    by_hand = answers_by_hooks(model, questions, both, questions).double().log_softmax(-1)
-    truth = torch.from_numpy(model.config.layout.encode(questions)[:, 6:])[..., None]
-    np.testing.assert_allclose(together, -by_hand.gather(-1, truth)[..., 0], atol=1e-4)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_several_changes_at_once_are_all_made(shape, random_model, generator):
+    """Any three, in any layers and at the same rows: as the instrumented pass makes them."""
+    model = random_model(**shape)
+    base, source, reference = (uniform(generator, 6, shape["digits"]) for _ in range(3))
+    kinds = list(every_kind(model.config, source))
+    several = [tuple(kinds[i] for i in generator.permutation(len(kinds))[:3]) for _ in range(40)]
+    losses = Engine(model, reference).answers(base, several).loss
+    truth = torch.from_numpy(model.config.layout.answer_part(model.config.layout.encode(base)))
+    for changes, loss in zip(several, losses, strict=True):
+        by_hand = answers_by_hooks(model, base, changes, reference).double().log_softmax(-1)
+        np.testing.assert_allclose(loss, -by_hand.gather(-1, truth[..., None])[..., 0], atol=2e-4)
 
 
 def test_patching_a_question_into_itself_changes_nothing(random_model, generator):

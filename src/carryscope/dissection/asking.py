@@ -22,7 +22,6 @@ from carryscope.core.evidence import Finding
 from carryscope.dissection.explaining import Explanation, digit_shares, explain
 from carryscope.dissection.interventions import (
     HEADS,
-    PATTERN,
     Intervention,
     Without,
     check,
@@ -37,6 +36,7 @@ from carryscope.task.questions import Questions, parse_question
 from carryscope.task.tokens import Format
 
 if TYPE_CHECKING:
+    from carryscope.dissection.engine import Engine
     from carryscope.model.transformer import Transformer
 
 CHUNK = 512
@@ -103,12 +103,16 @@ def answers(model: PlainModel, texts: Sequence[str]) -> list[Answer]:
 
 def answers_without(model: Transformer, texts: Sequence[str], without: Without) -> list[Answer]:
     """The same with parts of the model taken away: `H1`, `MLP`, or interventions."""
+    from carryscope.dissection.engine import Engine
+    from carryscope.dissection.samples import Samples
+
     config = model.config
     changes = taken_away(without, config)
     for change in changes:
         check(change, config, len(texts))
+    engine = Engine(model, Samples(config.digits, REFERENCE_SEED).varied)
     silent = _silenced(changes, config)
-    return _in_chunks(config, texts, lambda chunk: _changed(model, changes, chunk), silent)
+    return _in_chunks(config, texts, lambda chunk: _changed(engine, changes, chunk), silent)
 
 
 def _silenced(
@@ -137,27 +141,10 @@ def _in_chunks(
     return given
 
 
-def _changed(model: Transformer, changes: Sequence[Intervention], chunk: slice) -> Read:
-    """By the instrumented pass, because a change may also move the attention of later layers."""
-    import torch
-
-    from carryscope.dissection.hooks import hooks_for
-    from carryscope.dissection.samples import Samples
-
-    layout, seen = model.config.layout, dict[str, torch.Tensor]()
-    hooks = hooks_for(model, changes, Samples(layout.digits, REFERENCE_SEED).varied, chunk)
-    names = [f"blocks.{layer}.{PATTERN}" for layer in range(model.config.layers)]
-
-    def watch(pattern: torch.Tensor, site: Any) -> None:
-        seen[site.name] = pattern[:, :, layout.first_row : -1]
-
-    hooks += [(name, watch) for name in names]
-
+def _changed(engine: Engine, changes: Sequence[Intervention], chunk: slice) -> Read:
     def read(tokens: Array) -> tuple[Array, Array]:
-        with torch.inference_mode():
-            logits = model.run_with_hooks(torch.from_numpy(tokens), hooks)
-        patterns = torch.stack([seen[name] for name in names], dim=1)
-        return logits[:, layout.first_row : -1].numpy(), patterns.numpy()
+        state = engine.capture(tokens, tuple(changes), chunk)
+        return state.logits.numpy(), state.patterns().numpy()
 
     return read
 

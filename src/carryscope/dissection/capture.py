@@ -24,6 +24,8 @@ class LayerState(NamedTuple):
     """One layer. Rows are counted from `first_row`; positions, which are read, from 0."""
 
     first_row: int
+    query: Float[Tensor, "batch position head d_head"]
+    key: Float[Tensor, "batch position head d_head"]
     written: Float[Tensor, "batch position head d_model"]
     """What a head adds to a row that attends to this position alone."""
     scores: Float[Tensor, "batch head row position"]
@@ -49,10 +51,10 @@ class Capture:
     logits: Float[Tensor, "batch answer token"]
 
     def patterns(self) -> Float[Tensor, "batch layer head answer position"]:
-        """The attention of every head at the answer rows."""
+        """The attention of every head at the answer rows; none where a row can see nothing."""
         answers = self.logits.shape[1]
         shares = [layer.scores[:, :, -answers:].softmax(-1) for layer in self.layers]
-        return torch.stack(shares, dim=1)
+        return torch.stack(shares, dim=1).nan_to_num_(0.0)
 
 
 def capture(
@@ -62,8 +64,7 @@ def capture(
     rows, last = model.config.layout.answer_rows, model.config.layers - 1
     tokens = tokens[:, : rows.stop]
     cells = torch.arange(tokens.shape[1]), tokens
-    residual = tables.embedded[cells]
-    states: list[LayerState] = []
+    residual, states = tables.embedded[cells], list[LayerState]()
     for layer in range(last + 1):
         block = block_of(model, layer)
         read = (
@@ -71,12 +72,12 @@ def capture(
             if layer
             else (tables.query[cells], tables.key[cells], tables.written[cells])
         )
-        states.append(_state(block, rows.start if layer == last else 0, residual, *read))
+        states.append(layer_state(block, rows.start if layer == last else 0, residual, *read))
         residual = states[-1].after
     return Capture(states, logits_of(model, residual))
 
 
-def _state(
+def layer_state(
     block: Block,
     first_row: int,
     before: Float[Tensor, "batch position d_model"],
@@ -84,13 +85,14 @@ def _state(
     key: Float[Tensor, "batch position head d_head"],
     written: Float[Tensor, "batch position head d_model"],
 ) -> LayerState:
+    """A layer, for the rows from `first_row` on."""
     scores = torch.einsum("brhe,bphe->bhrp", query[:, first_row:], key)
     unseen = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(first_row + 1)
     scores = scores.masked_fill(unseen, -torch.inf)
     heads = attend(scores, written)
     middle = before[:, first_row:] + heads.sum(2) + block.attn.b_O
     after = before_mlp(block, middle).written()
-    return LayerState(first_row, written, scores, heads, middle, after)
+    return LayerState(first_row, query, key, written, scores, heads, middle, after)
 
 
 def attend(

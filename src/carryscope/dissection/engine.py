@@ -8,15 +8,16 @@ All answers are teacher-forced.
 
 A change in the last layer reaches the logits of its own rows only, so it costs one MLP per
 question and row. A change below the last layer is carried upwards from the first row it touches.
-Several changes made at once use the instrumented pass, which is slower. The tests compare the
-fast ways with that pass.
+The tests compare all of this with hooks in the instrumented pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,12 +32,13 @@ from carryscope.dissection.capture import (
     before_mlp,
     block_of,
     capture,
+    layer_state,
 )
-from carryscope.dissection.hooks import answers_by_hooks
 from carryscope.dissection.interventions import (
     HEADS,
     MLP,
     PATTERN,
+    STREAM,
     Ablate,
     Cut,
     Intervention,
@@ -44,8 +46,8 @@ from carryscope.dissection.interventions import (
     check,
     layer_and_part,
 )
-from carryscope.model.answer_path import later_block, logits_of
-from carryscope.model.tables import FirstLayerTables
+from carryscope.model.answer_path import logits_of, normalized
+from carryscope.model.tables import FirstLayerTables, projected
 from carryscope.model.transformer import Block, Transformer
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
@@ -92,16 +94,23 @@ class Engine:
         self._size = max(1, min(CHUNK, CHUNK_NUMBERS // widest))
         self._tables = FirstLayerTables.of(model)
 
-    def capture(self, questions: Questions) -> Capture:
-        """The clean state of a few questions."""
-        tokens = torch.from_numpy(self.layout.encode(questions))
-        with torch.inference_mode():
-            return capture(self.model, self._tables, tokens)
-
     def captures(self, questions: Questions) -> Iterator[Capture]:
         """The clean state of many questions, a chunk at a time."""
         for start in range(0, len(questions), self._size):
-            yield self.capture(questions[start : start + self._size])
+            yield self._clean(self.layout.encode(questions[start : start + self._size]))
+
+    def capture(
+        self,
+        tokens: Int[Array, "batch position"],
+        change: Change = UNCHANGED,
+        chunk: slice = slice(None),
+    ) -> Capture:
+        """The state of a few questions, written as tokens, under a change.
+
+        `chunk` says which of a patch's sources belong to these questions.
+        """
+        with torch.inference_mode():
+            return self._under(change, self._clean(tokens), self._taken_from(chunk))
 
     def answers(
         self,
@@ -114,14 +123,16 @@ class Engine:
         After each chunk `advance` hears how many answers it had: questions times changes.
         """
         for change in changes:
-            for one in change if isinstance(change, tuple) else (change,):
+            for one in _each(change):
                 check(one, self.config, len(questions))
         parts = []
         for start in range(0, len(questions), self._size):
             chunk = slice(start, start + self._size)
+            tokens = self.layout.encode(questions[chunk])
             with torch.inference_mode():
-                logits = self._chunk(questions[chunk], changes, chunk)
-            parts.append(_outcomes(self.layout.encode(questions[chunk]), logits))
+                clean, taken_from = self._clean(tokens), self._taken_from(chunk)
+                logits = torch.stack([self._under(c, clean, taken_from).logits for c in changes])
+            parts.append(_outcomes(tokens, logits))
             advance(logits.shape[0] * logits.shape[1])
         return Outcomes(
             truth=np.concatenate([part.truth for part in parts]),
@@ -129,49 +140,41 @@ class Engine:
             loss=np.concatenate([part.loss for part in parts], axis=1),
         )
 
-    def _chunk(
-        self, questions: Questions, changes: Sequence[Change], chunk: slice
-    ) -> Float[Tensor, "change batch answer token"]:
-        clean = self.capture(questions)
-        logits = clean.logits.repeat(len(changes), 1, 1, 1)
-        sources: dict[int, Capture] = {}
-        for i, change in enumerate(changes):
-            if change == UNCHANGED:
-                continue
-            if isinstance(change, tuple):
-                logits[i] = answers_by_hooks(self.model, questions, change, self.reference, chunk)
-                continue
-            layer, part = layer_and_part(change, self.config)
-            new: LayerState | None = None
-            if isinstance(change, Patch):
-                if id(change.source) not in sources:
-                    sources[id(change.source)] = self.capture(change.source[chunk])
-                new = sources[id(change.source)].layers[layer]
-            elif isinstance(change, Ablate) and change.how == "mean":
-                new = self._means[layer]
-            rows = _rows(clean.layers[layer], change)
-            if rows:
-                block = block_of(self.model, layer)
-                residual = _changed(block, clean.layers[layer], new, change, part, rows)
-                self._carry_on(clean, layer, rows, residual, logits[i])
-        return logits
+    def _clean(self, tokens: Int[Array, "batch position"]) -> Capture:
+        with torch.inference_mode():
+            return capture(self.model, self._tables, torch.from_numpy(tokens))
 
-    def _carry_on(
-        self,
-        clean: Capture,
-        layer: int,
-        rows: list[int],
-        residual: Float[Tensor, "batch row d_model"],
-        logits: Float[Tensor, "batch answer token"],
-    ) -> None:
-        """From a residual stream that is changed after a layer to the logits it reaches."""
-        for above in range(layer + 1, self.config.layers):
-            whole, state = clean.layers[above - 1].after.clone(), clean.layers[above]
-            whole[:, rows] = residual
-            first = max(rows[0], state.first_row)
-            residual = later_block(block_of(self.model, above), whole, first_row=first).written()
-            rows = list(range(first - state.first_row, state.middle.shape[1]))
-        logits[:, rows] = logits_of(self.model, residual)
+    def _taken_from(self, chunk: slice) -> Callable[[Questions], Capture]:
+        """The clean state of a chunk of whatever questions patches take values from, made once."""
+        return cache(lambda source: self._clean(self.layout.encode(source[chunk])))
+
+    def _under(
+        self, change: Change, clean: Capture, taken_from: Callable[[Questions], Capture]
+    ) -> Capture:
+        """The state of a batch under a change."""
+        edits: dict[int, list[Edit]] = defaultdict(list)
+        for one in _each(change):
+            layer, part = layer_and_part(one, self.config)
+            state = clean.layers[layer]
+            if isinstance(one, Patch):
+                source = taken_from(one.source).layers[layer]
+            elif isinstance(one, Ablate) and one.how == "mean":
+                source = self._means[layer]
+            else:
+                source = LayerState(0, *(torch.zeros_like(part[:1]) for part in state[1:]))
+            edits[layer].append(_edit(one, part, state, source))
+        states, rows = list(clean.layers), list[int]()
+        for layer in range(len(states)):
+            block = block_of(self.model, layer)
+            if rows:
+                before = states[layer - 1].after
+                states[layer], rows = _carried_on(block, before, states[layer], rows)
+            if edits[layer]:
+                states[layer] = _edited(block, states[layer], edits[layer])
+                rows = sorted({*rows, *(row for edit in edits[layer] for row in edit.rows)})
+        logits = clean.logits.clone()
+        logits[:, rows] = logits_of(self.model, states[-1].after[:, rows])
+        return Capture(states, logits)
 
     @cached_property
     def _means(self) -> list[LayerState]:
@@ -188,43 +191,90 @@ class Engine:
         return [LayerState(0, *layer) for layer in means]
 
 
-def _rows(state: LayerState, change: Intervention) -> list[int]:
-    """The rows, counted from the state's first, whose residual stream changes."""
-    rows = sorted(row - state.first_row for row in set(change.rows))
-    return [row for row in rows if 0 <= row < state.middle.shape[1]]
+class Edit(NamedTuple):
+    """An intervention on a layer."""
+
+    part: str
+    """Its site within the layer."""
+    rows: list[int]
+    """The rows that it changes, counted from the layer's first."""
+    heads: list[int]
+    keys: list[int]
+    """The positions that a cut hides."""
+    source: LayerState
+    """Where replaced values come from."""
 
 
-def _changed(
+def _edit(one: Intervention, part: str, state: LayerState, source: LayerState) -> Edit:
+    """An intervention, with all that its layer needs to know."""
+    rows = sorted({row - state.first_row for row in one.rows})
+    heads = range(state.heads.shape[2]) if one.heads is None else one.heads
+    keys = one.keys if isinstance(one, Cut) else ()
+    return Edit(
+        part,
+        rows=[row for row in rows if 0 <= row < state.middle.shape[1]],
+        heads=list(heads),
+        keys=[key for key in keys if key < state.scores.shape[-1]],
+        source=source,
+    )
+
+
+def _each(change: Change) -> tuple[Intervention, ...]:
+    return change if isinstance(change, tuple) else (change,)
+
+
+def _carried_on(
     block: Block,
-    state: LayerState,
-    new: LayerState | None,
-    change: Intervention,
-    part: str,
-    rows: list[int],
-) -> Float[Tensor, "batch row d_model"]:
-    """The residual stream after a block at some rows. Zero replaces what `new` does not give."""
+    before: Float[Tensor, "batch position d_model"],
+    clean: LayerState,
+    positions: list[int],
+) -> tuple[LayerState, list[int]]:
+    """A layer once the stream before it is changed at some positions, and the rows that follow."""
+    read = [part.clone() for part in (clean.query, clean.key, clean.written)]
+    changed = projected(block.attn, normalized(block.ln1, before[:, positions]))
+    for part, new in zip(read, changed, strict=True):
+        part[:, positions] = new
+    kept = max(positions[0] - clean.first_row, 0)
+    state = layer_state(block, clean.first_row + kept, before, *read)
+    joined = state._replace(
+        first_row=clean.first_row,
+        scores=torch.cat([clean.scores[:, :, :kept], state.scores], dim=2),
+        heads=torch.cat([clean.heads[:, :kept], state.heads], dim=1),
+        middle=torch.cat([clean.middle[:, :kept], state.middle], dim=1),
+        after=torch.cat([clean.after[:, :kept], state.after], dim=1),
+    )
+    return joined, list(range(kept, clean.middle.shape[1]))
 
-    def replaced(site: str) -> Tensor:
-        old: Tensor = getattr(state, site)[:, rows]
-        return torch.zeros_like(old) if new is None else getattr(new, site)[:, rows].expand_as(old)
 
-    if part == MLP:
-        return state.middle[:, rows] + replaced("mlp")
-    if part not in (HEADS, PATTERN):
-        return replaced("after")
-    written = _reread(state, change, rows) if isinstance(change, Cut) else replaced("heads")
-    heads = slice(None) if change.heads is None else list(change.heads)
-    added = (written - state.heads[:, rows])[:, :, heads].sum(2)
-    return before_mlp(block, state.middle[:, rows] + added).written()
+def _edited(block: Block, state: LayerState, edits: Sequence[Edit]) -> LayerState:
+    """A layer under interventions, which act in the order of the forward pass.
 
-
-def _reread(
-    state: LayerState, change: Cut, rows: list[int]
-) -> Float[Tensor, "batch row head d_model"]:
-    """What all heads would add at these rows if they did not see the keys."""
-    scores = state.scores[:, :, rows].clone()
-    scores[..., [key for key in change.keys if key < scores.shape[-1]]] = -torch.inf
-    return attend(scores, state.written)
+    Its `heads` stay as they were: what they add now is in the stream, and nobody reads more.
+    """
+    cuts, replaced, mlps, streams = (
+        [edit for edit in edits if edit.part == part] for part in (PATTERN, HEADS, MLP, STREAM)
+    )
+    rows = sorted({row for edit in [*cuts, *replaced] for row in edit.rows})
+    scores, heads = state.scores, state.heads[:, rows]
+    middle, after = state.middle, state.after.clone()
+    if cuts:
+        scores = scores.clone()
+        for edit in cuts:
+            scores[np.ix_(range(len(scores)), edit.heads, edit.rows, edit.keys)] = -torch.inf
+        heads = attend(scores[:, :, rows], state.written)
+    for edit in replaced:
+        theirs = torch.tensor(edit.rows)[:, None]
+        at = torch.tensor([rows.index(row) for row in edit.rows])[:, None]
+        heads[:, at, edit.heads] = edit.source.heads[:, theirs, edit.heads]
+    if rows:
+        middle = middle.clone()
+        middle[:, rows] += (heads - state.heads[:, rows]).sum(2)
+        after[:, rows] = before_mlp(block, middle[:, rows]).written()
+    for edit in mlps:
+        after[:, edit.rows] = middle[:, edit.rows] + edit.source.mlp[:, edit.rows]
+    for edit in streams:
+        after[:, edit.rows] = edit.source.after[:, edit.rows]
+    return state._replace(scores=scores, middle=middle, after=after)
 
 
 def _outcomes(tokens: Array, logits: Tensor) -> Outcomes:

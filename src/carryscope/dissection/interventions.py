@@ -25,8 +25,9 @@ from carryscope.task.questions import Questions
 How = Literal["zero", "mean"]
 """Ablated to zero, or to the mean over the engine's reference questions at the same row."""
 
-HEADS, MLP, PATTERN = "attn.hook_z", "hook_mlp_out", "attn.hook_pattern"
-REPLACEABLE = (HEADS, MLP, "hook_resid_post")
+PATTERN, HEADS, MLP = "attn.hook_pattern", "attn.hook_z", "hook_mlp_out"
+STREAM = "hook_resid_post"
+REPLACEABLE = (HEADS, MLP, STREAM)
 """The sites, within a block, that can be ablated or patched."""
 
 

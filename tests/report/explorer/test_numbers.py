@@ -2,15 +2,15 @@
 
 from functools import lru_cache
 
+import hooked
 import numpy as np
 import pytest
 import torch
+from hooked import answers_by_hooks
 from micro_model import MICRO_LOGITS, micro_model
 from torch import Tensor
 
 import carryscope
-from carryscope.dissection import hooks
-from carryscope.dissection.hooks import answers_by_hooks
 from carryscope.dissection.interventions import Ablate, Cut, Patch
 from carryscope.dissection.samples import Samples
 from carryscope.model.answer_path import answer_logits
@@ -39,7 +39,9 @@ def clean_values(model: Transformer, questions: Questions) -> dict[str, Tensor]:
 def clean_values_are_taken_once():
     """They take seconds, and are the same for every intervention."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hooks, "_values", lambda model, site, asked: clean_values(model, asked)[site])
+        patch.setattr(
+            hooked, "_values", lambda model, site, asked: clean_values(model, asked)[site]
+        )
         yield
 
 

@@ -1,7 +1,6 @@
 """Interventions by the instrumented pass: any of them, alone or together, one pass each.
 
-In: a model, questions and interventions. Out: logits of the answer rows. This is the plain,
-slow way. The tests compare the engine's fast ways with it.
+This is the plain, slow way. The tests compare the engine with it.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from carryscope.dissection.interventions import Ablate, Cut, Intervention, Patch
@@ -23,37 +21,21 @@ def answers_by_hooks(
     questions: Questions,
     interventions: Sequence[Intervention],
     reference: Questions,
-    chunk: slice = slice(None),
-) -> Float[Tensor, "batch answer token"]:
-    """The answer logits when all the interventions are made at once.
-
-    `chunk` says which of a patch's sources belong to these questions.
-    """
+) -> Tensor:
+    """The answer logits when all the interventions are made at once."""
     layout = model.config.layout
-    hooks = hooks_for(model, interventions, reference, chunk)
-    with torch.inference_mode():
-        logits = model.run_with_hooks(torch.from_numpy(layout.encode(questions)), hooks)
-    return logits[:, layout.answer_rows.start : layout.answer_rows.stop]
-
-
-def hooks_for(
-    model: Transformer,
-    interventions: Sequence[Intervention],
-    reference: Questions,
-    chunk: slice = slice(None),
-) -> list[tuple[str, Hook]]:
-    """Each intervention as its site and the function that makes it there."""
-    ablated = {one.site for one in interventions if isinstance(one, Ablate) and one.how == "mean"}
-    means = {site: _values(model, site, reference).mean(0) for site in ablated}
-    hooks = []
+    hooks: list[tuple[str, Hook]] = []
     for one in interventions:
         if isinstance(one, Cut):
             hooks.append((one.site, _cutting(one)))
         elif isinstance(one, Patch):
-            hooks.append((one.site, _replacing(one, _values(model, one.site, one.source[chunk]))))
+            hooks.append((one.site, _replacing(one, _values(model, one.site, one.source))))
         else:
-            hooks.append((one.site, _replacing(one, means.get(one.site))))
-    return hooks
+            mean = _values(model, one.site, reference).mean(0) if one.how == "mean" else None
+            hooks.append((one.site, _replacing(one, mean)))
+    with torch.inference_mode():
+        logits = model.run_with_hooks(torch.from_numpy(layout.encode(questions)), hooks)
+    return logits[:, layout.answer_rows.start : layout.answer_rows.stop]
 
 
 def _replacing(one: Ablate | Patch, new: Tensor | None) -> Hook:
