@@ -57,11 +57,11 @@ clean:  ## Remove environments and caches; runs stay
 	@echo "Installing into .venv (about 1 GB, a minute or two) ..."
 	@$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet --editable ".[fast]"
 	touch $@
 
 .venv/installed-dev: .venv/installed
-	$(BIN)/pip install --quiet --editable ".[dev]"
+	$(BIN)/pip install --quiet --editable ".[fast,dev]"
 	touch $@
 
 $(PEER)/installed: export PIP_CONSTRAINT := $(CURDIR)/constraints-transformer-lens.txt

@@ -23,9 +23,6 @@ from carryscope.version import __version__
 PEER = Path(".venv-tl/bin/python")
 """Where `make bench` puts a Python with TransformerLens 2.18."""
 
-MODELS = Path("runs/bench")
-"""Where the models at 3, 7 and 10 digits are kept. Those that are there are used again."""
-
 Group = Literal["training", "nodes", "commands", "certificate"]
 GROUPS: tuple[Group, ...] = ("training", "nodes", "commands", "certificate")
 NEED_PEER = ("training", "nodes")
@@ -81,7 +78,7 @@ def measures(group: Group, peer: Path, seeds: int) -> Iterator[Measure]:
         yield from commands.answer_speed()
         yield from commands.sweep_speed()
     else:
-        yield from certificate.certificate_cost(MODELS)
+        yield from certificate.certificate_cost()
 
 
 def table(found: Sequence[Measure]) -> Table:

@@ -25,12 +25,14 @@ def test_it_was_made_by_its_recipe(run):
     assert run.config.model == preset("exact-5").model
 
 
-def test_every_bound_of_its_certificate_is_computed_again_and_holds(run):
+def test_every_box_of_its_certificate_is_decided_again_by_the_engine_that_did_not_search(run):
     certificate = read_json(run.directory / CERTIFICATE.file, CERTIFICATE.record)
     checked = check_certificate(run.model(), certificate, workers=1)
+    assert certificate.about == "float32"
+    assert (certificate.found_with, certificate.checked_with) == (["numba"], "torch")
+    assert checked.engine == "torch"
     assert certificate.proved_right == certificate.questions == "10000000000"
-    assert checked.boxes == sum(digit.boxes for digit in certificate.per_digit) > 10_000
-    assert checked.claims > checked.boxes
+    assert checked.boxes == sum(digit.boxes for digit in certificate.per_digit) > checked.claims
 
 
 @pytest.mark.parametrize("question", ["99999+1", "445+555", "54321+45679", "0+0", "99999+99999"])
@@ -51,8 +53,8 @@ def test_its_heads_read_every_column_that_can_decide_a_digit(run):
 def test_its_card_says_what_is_proved_and_what_is_not(run):
     card_text = (run.directory / "README.md").read_text()
     assert card_text.startswith(card(run.training(), run.config))
-    assert "all 10,000,000,000 questions right in exact arithmetic" in card_text
-    assert "What float32 does is not proved but measured" in card_text
+    assert "all 10,000,000,000 questions right in any float32 evaluation" in card_text
+    assert "Nothing is proved about formats shorter than float32" in card_text
 
 
 CASCADES = [

@@ -73,7 +73,7 @@ __all__ = [
 ]
 
 _NAMES_IN = {
-    "api": ("import_model", "load", "study", "train"),
+    "api": ("check", "import_model", "load", "study", "train"),
     "core.errors": ("CallError", "WorkError"),
     "core.progress": ("Progress", "Stopped"),
     "dissection.asking": ("Answer",),

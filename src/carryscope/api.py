@@ -11,10 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from carryscope.certificate.checking import Checked, check_certificate
 from carryscope.certificate.finding import Certificate
+from carryscope.certificate.proof import Engine
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, silent
 from carryscope.core.storage import only_writer, read_json, write_json
+from carryscope.core.workers import worker_count
 from carryscope.model.config import FORMAT_VERSION
 from carryscope.model.files import (
     CONFIG_FILE,
@@ -25,7 +30,7 @@ from carryscope.model.files import (
 )
 from carryscope.model.transformer_lens import read_state_dict
 from carryscope.run import Run
-from carryscope.shipped import run_directory
+from carryscope.shipped import SHIPPED, run_directory
 from carryscope.stages import CERTIFICATE
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import train as train_to_the_end
@@ -97,13 +102,17 @@ def study(
 def first_proof(
     run: Run, *, workers: int | None = None, progress: Progress = silent
 ) -> Certificate | None:
-    """A minute of certificate, or what is left of it; deeper models get none.
+    """A proof of the same weights, or a minute of search, or what is left of it.
+
+    Deeper models get none.
 
     A minute that was spent is not spent again: `Run.certificate` proves more.
     """
     if run.config.model.layers != 1:
         return None
     kept = run.read(CERTIFICATE)
+    if kept.found is None and not kept.why and (proved := proof_of_same_weights(run)):
+        return run.find(CERTIFICATE, lambda *_: proved)
     left, again = PROOF_MINUTES, bool(kept.why)
     if kept.found is not None:
         spent = kept.found.seconds / 60
@@ -112,6 +121,37 @@ def first_proof(
         again = not kept.found.can_be_continued
         left -= 0 if again else spent
     return run.certificate(minutes=left, workers=workers, again=again, progress=progress)
+
+
+def proof_of_same_weights(run: Run) -> Certificate | None:
+    """A certificate of the same model that comes with the package, or stands in the repository."""
+    places = [*SHIPPED.glob(f"*/{CERTIFICATE.file}"), *Path("certificates").glob("*.json")]
+    known = (read_json(place, Certificate) for place in places)
+    same = (one for one in known if one.weights_sha256 == run.weights_sha256)
+    return next((one for one in same if one.can_be_continued), None)
+
+
+def check(
+    run: Run,
+    *,
+    engine: Engine | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
+    progress: Progress = silent,
+) -> Checked:
+    """Decide every box of a run's certificate again, by the engine that did not search.
+
+    A box that is not as claimed is an error. Else the certificate says what checked it.
+    """
+    model = run.model()  # without weights there is nothing to check, whatever else is there
+    found, count = run.there(CERTIFICATE), worker_count(workers)
+    checked = check_certificate(
+        model, found, engine=engine, workers=count, cluster=cluster, progress=progress
+    )
+    if found.checked_with != checked.engine:
+        kept = msgspec.structs.replace(found, checked_with=checked.engine)
+        run.find(CERTIFICATE, lambda *_: kept, enough=lambda one: one == kept)
+    return checked
 
 
 def import_model(source: Path | str, directory: Path | str) -> Run:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from carryscope.certificate import proof
 from carryscope.certificate.certify import MINUTES, UNTIL, certify
 from carryscope.certificate.certify import check_settings as check_proof_settings
 from carryscope.certificate.finding import Certificate
@@ -189,17 +190,16 @@ class Run(RunDirectory):
         minutes: float = MINUTES,
         workers: int | None = None,
         cluster: str | None = None,
+        about: proof.About | None = None,
+        engine: proof.Engine | None = None,
         again: bool = False,
         progress: Progress = silent,
     ) -> Certificate:
         """Proved bounds on the accuracy over every question; continues what is proved already.
 
-        The search ends when the share `until` of all questions is decided, or after `minutes`.
-        `workers` are local processes, by default one for each core; `cluster` is the address of
-        a dask scheduler whose workers do the work instead.
+        Until a share of all questions is decided, or for so many minutes; options as in `certify`.
         """
-        count = worker_count(workers)
-        check_proof_settings(until, minutes, count)
+        check_proof_settings(until, minutes, count := worker_count(workers))
 
         def make(known: Certificate | None, keep: Callable[[Certificate], None]) -> Certificate:
             return certify(
@@ -209,11 +209,13 @@ class Run(RunDirectory):
                 minutes=minutes,
                 workers=count,
                 cluster=cluster,
+                about=about,
+                engine=engine,
                 keep=keep,
                 progress=progress,
             )
 
-        enough = partial(Certificate.is_enough, until=until)
+        enough = partial(Certificate.is_enough, until=until, about=about)
         return self.find(CERTIFICATE, make, enough=enough, again=again)
 
     def ask(self, question: str, *, without: Without = ()) -> Answer:

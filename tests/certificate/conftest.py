@@ -1,16 +1,14 @@
-"""Models whose certificates are tested: untrained ones, and the shipped one."""
+"""Models whose certificates are tested, and what decides their boxes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-import torch
 from untrained import untrained
 
 import carryscope
 from carryscope.certificate.certify import certify
-from carryscope.certificate.features import Features
 from carryscope.certificate.finding import Certificate
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import load_model
@@ -22,10 +20,12 @@ def shipped() -> Transformer:
     return load_model(Path(carryscope.__file__).parent / "shipped" / "fast-5")
 
 
-@pytest.fixture(scope="package")
-def shipped_features(shipped: Transformer) -> tuple[Features, Features]:
-    """Its tables in float32 and in float64."""
-    return Features.of(shipped), Features.of(shipped, torch.float64)
+@pytest.fixture(params=["numba", "torch"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """What computes the bounds: all that is sound must be so with both."""
+    if request.param == "numba":
+        pytest.importorskip("numba")
+    return str(request.param)
 
 
 @pytest.fixture(scope="package")

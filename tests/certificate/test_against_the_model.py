@@ -8,14 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from carryscope.certificate.boxes import Row
 from carryscope.certificate.certify import ProofSearch
 from carryscope.certificate.checking import check_what_is_said, claims_of, verify
 from carryscope.certificate.exploring import Piece, explore
-from carryscope.certificate.features import Features
 from carryscope.certificate.finding import Certificate
-from carryscope.certificate.proof import RIGHT, WRONG, RowProof
-from carryscope.certificate.row_tables import grow_space
+from carryscope.certificate.proof import RIGHT, WRONG, Engine, RowProof
 from carryscope.certificate.spot_checks import draw
 from carryscope.certificate.subject import ProofSubject
 from carryscope.core.storage import read_json
@@ -67,19 +64,18 @@ def from_boxes(
     return Questions.joined(drawn)
 
 
-def test_the_model_does_what_is_proved_of_a_row(
-    shipped: Transformer, shipped_features: tuple[Features, Features]
-) -> None:
-    """A2 with the query 3: a few thousand boxes, some of them decided."""
+def test_the_model_does_what_is_proved_of_a_row(shipped: Transformer, engine: Engine) -> None:
+    """A2 with the query 3: some hundred boxes, a part of them decided."""
     row, query = 3, 3
-    space = grow_space(shipped_features[0], Row(shipped.config.layout, row))
-    subject, proof = ProofSubject(*shipped_features, [space]), RowProof.settled(space)
+    subject = ProofSubject.of(shipped, about="float32", engine=engine)
+    space, most = subject.spaces[row], 2000 if engine == "numba" else 300
+    proof = RowProof.settled(space)
     at = proof.open_boxes()
     at = at[space.queries(space.digits(proof.boxes[at])) == query]
-    piece = Piece(0, query, at, proof.boxes[at], proof.beaten[at], small=1e-6, most=2000)
+    piece = Piece(row, query, at, proof.boxes[at], small=1e-6, most=most)
     proof.graft(at, explore(subject, piece))
     boxes = proof.leaves(RIGHT)
-    assert len(boxes) > 50
+    assert len(boxes) > 5
     questions = draw(space, boxes, 1500, np.random.default_rng(0))
     assert contradictions(shipped, {row: proof}, questions) == (0, 1500)
 
@@ -121,4 +117,4 @@ def test_the_kept_certificate_says_what_its_log_says_and_a_sample_of_its_claims_
         claims = list(claims_of(search, row))
         some = claims[generator.integers(len(claims))]
         at = np.sort(generator.permutation(len(some.boxes))[:256])
-        assert verify(search.subject, some[at]) >= len(at)
+        assert verify(search.subject, some[at]) == len(at)

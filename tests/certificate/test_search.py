@@ -83,7 +83,7 @@ def test_a_search_that_was_stopped_continues_to_the_same_certificate(whole: Cert
 
 def test_progress_is_the_share_of_the_rows_that_is_decided() -> None:
     progress = Watched()
-    certify(MODEL, until=1.0, progress=progress)
+    certify(MODEL, until=1.0, about="exact", progress=progress)
     assert progress.begun == [("certify", 1.0, "")]
     assert sum(progress.amounts) == pytest.approx(1.0)
     assert min(progress.amounts) >= -1e-9

@@ -48,6 +48,17 @@ def test_a_run_without_a_certificate_gets_a_minute(tiny_run, calls):
     assert calls == [{"minutes": 1.0, "workers": 2, "again": False}]
 
 
+def test_a_proof_of_the_same_weights_is_used_instead_of_a_search(tmp_path, calls, monkeypatch):
+    run = made(tmp_path / "run")
+    about = {"weights_sha256": run.weights_sha256, "model": run.config.model}
+    kept = certificate(2, wrong=3, undecided=5, **about)
+    monkeypatch.chdir(tmp_path)
+    write_json(Path("certificates/other.json"), certificate(2, wrong=3, undecided=5))
+    write_json(Path("certificates/same.json"), kept)
+    assert api.first_proof(run) == kept == run.there(CERTIFICATE)
+    assert not calls
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -50,7 +50,7 @@ def certificate(
     carried = ("*" * digits + "GPPG")[-digits:]
     made = Certificate(
         package_version="0.3.0",
-        log_version=1,
+        log_version=2,
         model=ModelConfig(digits=digits),
         weights_sha256="0",
         questions=str(questions),
@@ -58,7 +58,10 @@ def certificate(
         proved_wrong=str(wrong),
         undecided=str(undecided),
         per_digit=tokens,
+        about="float32",
         demanded_margin=0.001,
+        found_with=["numba"],
+        checked_with="torch",
         until=0.99,
         ended="decided",
         seconds=2501.5,

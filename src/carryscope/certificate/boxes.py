@@ -92,6 +92,10 @@ class Row:
         count = self.layout.digits - last
         return [(self.layout.digits - i, first + i) for i in range(count)]
 
+    def unchanging(self, query: int) -> list[tuple[int, int]]:
+        """The (position, token) that are the same in every question with this query."""
+        return list(dict([*self.fixed, (self.position, query)]).items())
+
     def positions_of(self, column: int) -> tuple[int, int]:
         """Where the two digits of a column stand."""
         return self.layout.digits - 1 - column, 2 * self.layout.digits - column
@@ -219,6 +223,14 @@ class RowSpace:
             passed_on &= (facts.state[nodes] == State.PROPAGATE) & ~mixed
         return chosen
 
+    def hull(self, boxes: Int[Array, "box column"]) -> Int[Array, "1 column"]:
+        """The smallest box that holds all of some boxes."""
+        nodes = [
+            tree.smallest(int(tree.start[boxes[:, c]].min()), int(tree.stop[boxes[:, c]].max()))
+            for c, tree in enumerate(self.trees)
+        ]
+        return np.array([nodes], dtype=boxes.dtype)
+
     def parts(
         self, boxes: Int[Array, "box column"], column: Int[Array, " box"]
     ) -> Int[Array, " box"]:
@@ -233,10 +245,13 @@ class RowSpace:
         self, boxes: Int[Array, "box column"], column: Int[Array, " box"]
     ) -> tuple[Int[Array, "child column"], Int[Array, " box"]]:
         """Every box split at its column: the parts one after the other, and how many each has."""
-        parts = [self.trees[c].children[box[c]] for box, c in zip(boxes, column, strict=True)]
-        counts = np.array([len(p) for p in parts], dtype=np.int64)
-        split = np.repeat(boxes, counts, axis=0)
-        split[np.arange(len(split)), np.repeat(column, counts)] = [n for p in parts for n in p]
+        counts = self.parts(boxes, column)
+        split, at = np.repeat(boxes, counts, axis=0), np.repeat(column, counts)
+        number = np.arange(len(split)) - np.repeat(np.cumsum(counts) - counts, counts)
+        for c, tree in enumerate(self.trees):
+            here = at == c
+            first = tree.first_child[split[here, c]]
+            split[here, c] = tree.child_list[first + number[here]]
         return split, counts
 
 

@@ -21,14 +21,23 @@ from carryscope.certificate.finding import (
     LOG_VERSION,
     RUNNING,
     Certificate,
+    check_about,
     digit_proof,
     families,
     statement,
 )
-from carryscope.certificate.margins import DEMANDED
-from carryscope.certificate.proof import OPEN, STUCK, WRONG, Fragment, RowProof
+from carryscope.certificate.proof import (
+    OPEN,
+    STUCK,
+    WRONG,
+    About,
+    Engine,
+    Fragment,
+    RowProof,
+)
+from carryscope.certificate.row_tables import DEMANDED
 from carryscope.certificate.spot_checks import spot_check
-from carryscope.certificate.subject import ProofSubject
+from carryscope.certificate.subject import ProofSubject, fastest_engine
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Advance, Progress, Stopped, silent
 from carryscope.core.words import percent
@@ -38,16 +47,19 @@ from carryscope.model.transformer import Transformer
 from carryscope.task.operation import PAIRS
 from carryscope.version import __version__
 
+ABOUT: About = "float32"
+"""What is proved, unless something else is asked for: what a program answers."""
+
 UNTIL = 0.99
 """By default the search stops when this share of all questions is decided."""
 
 MINUTES = 60.0
 """Or after so long."""
 
-FINER = 4.0
+FINER = 64.0
 """By how much each round goes finer than the one before."""
 
-BLOCK = 128
+BLOCK = 16
 """Open boxes in one piece of work."""
 
 BOXES_PER_PIECE = 4096
@@ -63,11 +75,23 @@ KEPT_SHARE = 0.02
 class ProofSearch:
     """The proofs of all rows, growing."""
 
-    def __init__(self, model: Transformer, known: Certificate | None = None) -> None:
+    def __init__(
+        self,
+        model: Transformer,
+        known: Certificate | None = None,
+        *,
+        about: About | None = None,
+        engine: Engine | None = None,
+    ) -> None:
         self.model, self.weights_sha256 = model, weights_hash(model)
         if known is not None:
-            check_about(known, model, self.weights_sha256)
-        self.subject = ProofSubject.of(model, known.log if known else None)
+            check_about(known, model.config, self.weights_sha256, about)
+        self.about: About = about or (known.about if known else ABOUT)
+        self.engine = engine or fastest_engine()
+        self.found_with = sorted({self.engine, *(known.found_with if known else ())})
+        self.subject = ProofSubject.of(
+            model, known.log if known else None, about=self.about, engine=self.engine
+        )
         spaces = self.subject.spaces
         if known is None:
             self.proofs = [RowProof.settled(space) for space in spaces]
@@ -123,8 +147,8 @@ class ProofSearch:
             for token in np.unique(query):
                 mine = at[query == token]
                 for roots in np.array_split(mine, -(-len(mine) // BLOCK)):
-                    boxes, beaten = proof.boxes[roots], proof.beaten[roots]
-                    yield Piece(number, int(token), roots, boxes, beaten, small, BOXES_PER_PIECE)
+                    boxes = proof.boxes[roots]
+                    yield Piece(number, int(token), roots, boxes, small, BOXES_PER_PIECE)
 
     def _take(self, piece: Piece, fragment: Fragment) -> None:
         """Take in what was found below the boxes of a piece."""
@@ -153,7 +177,10 @@ class ProofSearch:
             proved_wrong=str(counts.wrong),
             undecided=str(counts.undecided),
             per_digit=digits,
+            about=self.about,
             demanded_margin=DEMANDED,
+            found_with=self.found_with,
+            checked_with="",
             until=until,
             ended=ended,
             seconds=round(self.seconds + seconds, 1),
@@ -161,22 +188,8 @@ class ProofSearch:
             spot_checks=0,
             undecided_families=sorted(undecided, key=lambda f: -int(f.questions)),
             wrong_families=sorted(wrong, key=lambda f: -int(f.questions)),
-            statement=statement(counts, digits, wrong),
+            statement=statement(counts, digits, wrong, self.about),
             log=[proof.log() for proof in self.proofs],
-        )
-
-
-def check_about(known: Certificate, model: Transformer, weights_sha256: str) -> None:
-    """Refuse a certificate of another model or of another log version."""
-    if (known.model, known.weights_sha256) != (model.config, weights_sha256):
-        raise CallError(
-            "The certificate is about other weights than the model has now. "
-            "To start from nothing, give --again."
-        )
-    if not known.can_be_continued:
-        raise CallError(
-            f"The certificate's log must have version {LOG_VERSION}. Got version "
-            f"{known.log_version}. To start from nothing, give --again."
         )
 
 
@@ -188,16 +201,20 @@ def certify(
     minutes: float = MINUTES,
     workers: int = 1,
     cluster: str | None = None,
+    about: About | None = None,
+    engine: Engine | None = None,
     keep: Callable[[Certificate], object] = lambda _: None,
     progress: Progress = silent,
 ) -> Certificate:
     """Prove until the share `until` of all questions is decided, or for so many minutes.
 
     `known` is continued. `keep` receives a checkpoint now and then, and whatever ends the search
-    what is proved by then.
+    what is proved by then. `about` says what is proved: what the model does in exact arithmetic,
+    or what any float32 evaluation of it does. `engine` computes the bounds.
     """
     check_settings(until, minutes, workers)
-    began, search = time.monotonic(), ProofSearch(model, known)
+    began = time.monotonic()
+    search = ProofSearch(model, known, about=about, engine=engine)
 
     def found(ended: str) -> Certificate:
         return search.certificate(until=until, ended=ended, seconds=time.monotonic() - began)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -16,13 +16,14 @@ from jaxtyping import Int
 
 from carryscope.certificate.boxes import RowSpace, questions_of_pairs
 from carryscope.certificate.counting import Counts
-from carryscope.certificate.proof import OPEN, STUCK, WRONG, RowLog, RowProof
+from carryscope.certificate.proof import OPEN, STUCK, WRONG, About, Engine, RowLog, RowProof
+from carryscope.core.errors import CallError
 from carryscope.core.evidence import Finding
 from carryscope.core.words import counted_share, listed
 from carryscope.model.config import ModelConfig
 from carryscope.task.operation import ADD, PAIRS, Array, State
 
-LOG_VERSION = 1
+LOG_VERSION = 2
 """Version of the log of boxes. Another one is refused, never guessed at."""
 
 RUNNING = "still running"
@@ -74,8 +75,15 @@ class Certificate(Finding, frozen=True, kw_only=True):
     proved_wrong: Count
     undecided: Count
     per_digit: list[DigitProof]
+    about: About
+    """What is proved: what the model answers in exact arithmetic, or in any float32 evaluation."""
     demanded_margin: float
-    """In logits: how far a proved token is ahead of every other one, at least."""
+    """In logits: how far a proved token is ahead of every other one, at least; in float32 this is
+    besides all that rounding can cost."""
+    found_with: list[Engine]
+    """What computed the bounds of the search."""
+    checked_with: Literal["numba", "torch", ""]
+    """What computed them again, if they were checked."""
     until: float
     """The share of decided questions at which the search was to stop."""
     ended: str
@@ -101,8 +109,10 @@ class Certificate(Finding, frozen=True, kw_only=True):
         """Whether its log is one that this version reads."""
         return self.log_version == LOG_VERSION
 
-    def is_enough(self, until: float) -> bool:
+    def is_enough(self, until: float, about: About | None = None) -> bool:
         """Whether no search is needed to have this share decided, or all that can be."""
+        if about not in (None, self.about):
+            return False
         everything = self.ended == "decided" and self.until >= until
         return self.ended != RUNNING and (self.decided >= until or everything)
 
@@ -111,6 +121,27 @@ class Certificate(Finding, frozen=True, kw_only=True):
         fields: dict[str, Any] = msgspec.to_builtins(self)
         del fields["log"]
         return fields
+
+
+def check_about(
+    known: Certificate, model: ModelConfig, weights_sha256: str, about: About | None
+) -> None:
+    """Refuse a certificate of another model, of another log version, or about something else."""
+    if (known.model, known.weights_sha256) != (model, weights_sha256):
+        raise CallError(
+            "The certificate is about other weights than the model has now. "
+            "To start from nothing, give --again."
+        )
+    if not known.can_be_continued:
+        raise CallError(
+            f"The certificate's log must have version {LOG_VERSION}. Got version "
+            f"{known.log_version}. To start from nothing, give --again."
+        )
+    if about not in (None, known.about):
+        raise CallError(
+            f"The certificate is about {known.about} arithmetic, not {about}. "
+            "To start from nothing, give --again."
+        )
 
 
 def digit_proof(proof: RowProof) -> DigitProof:
@@ -190,16 +221,24 @@ def in_words(states: str) -> str:
     return ", ".join(words) or "any question"
 
 
-def statement(counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Family]) -> str:
+ARITHMETIC: dict[About, str] = {"exact": "exact arithmetic", "float32": "any float32 evaluation"}
+
+
+def statement(
+    counts: Counts, digits: Sequence[DigitProof], wrong: Sequence[Family], about: About
+) -> str:
     """What is proved about the model, in a few sentences. Shares are rounded to the safe side."""
     questions = counts.questions
     if counts.right == questions:
-        return f"The model is proved to answer all {questions:,} questions right."
+        return (
+            f"The model is proved to answer all {questions:,} questions right in "
+            f"{ARITHMETIC[about]}."
+        )
     undecided = counted_share(counts.undecided, questions, at_most=True)
     parts = [
         f"Of all {questions:,} questions, {counted_share(counts.right, questions)} are proved "
         f"right, {counted_share(counts.wrong, questions)} are proved wrong and {undecided} are "
-        "undecided."
+        f"undecided, in {ARITHMETIC[about]}."
     ]
     if not counts.right and digits:
         # A question is proved once all its digits are, so at first only digits are.

@@ -5,8 +5,7 @@ masses, and is written as a few bytes per box.
 
 The tree is the whole certificate of a row. Its root is the box of all questions, every split
 replaces a set of digit pairs by the children of that set, and so the leaves are disjoint and
-hold every question once. A leaf is RIGHT if each rival of its target is *beaten* in it or in a
-box above it.
+hold every question once.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import base64
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -30,6 +30,12 @@ LARGEST_LOG = 1 << 29
 """Bytes that a log may unpack to: the largest one so far, of 16 million boxes, has 32 million. A
 few kilobytes can unpack to gigabytes, so what comes from outside is limited."""
 
+About = Literal["exact", "float32"]
+"""What is proved to answer: the model in exact arithmetic, or any evaluation of it in float32."""
+
+Engine = Literal["numba", "torch"]
+"""What computes the bounds."""
+
 RIGHT, WRONG, OPEN, STUCK = -1, -2, -3, -4
 """What can be said of a box that is not split: proved right or wrong, not looked at yet, or a
 single question that stays undecided. A column number means that the box is split there."""
@@ -44,7 +50,6 @@ class Fragment:
     """
 
     verdict: Int[Array, " box"]
-    beaten: Int[Array, " box"]
     judged: int
     """How many boxes were bounded."""
 
@@ -68,8 +73,6 @@ class RowLog(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: str
     """A byte per box (a column where it is split; 255 right, 254 wrong, 253 open, 252 stuck);
     packed by zlib, written in base64."""
-    beaten: str
-    """Two bytes per box, low byte first: the rivals found beaten in it; packed likewise."""
 
 
 class RowProof:
@@ -80,9 +83,8 @@ class RowProof:
         self._size = 0
         self._boxes = np.empty((0, space.columns), dtype=np.int16)
         self._verdict = np.empty(0, dtype=np.int8)
-        self._beaten = np.empty(0, dtype=np.int16)
         self._first_child = np.empty(0, dtype=np.int64)
-        self._add(space.everything, np.zeros(1, dtype=np.int16))
+        self._add(space.everything)
 
     @classmethod
     def settled(cls, space: RowSpace) -> RowProof:
@@ -106,21 +108,15 @@ class RowProof:
     def verdict(self) -> Int[Array, " box"]:
         return self._verdict[: self._size]
 
-    @property
-    def beaten(self) -> Int[Array, " box"]:
-        """Rivals that are beaten in a box, known from it or from a box above it, as bits."""
-        return self._beaten[: self._size]
-
-    def _add(self, boxes: Array, beaten: Array) -> Int[Array, " new"]:
+    def _add(self, boxes: Array) -> Int[Array, " new"]:
         """Append open boxes; storage grows in doublings, so that adding is cheap."""
         new = np.arange(self._size, self._size + len(boxes))
         self._size += len(boxes)
         if self._size > len(self._verdict):
-            for name in ("_boxes", "_verdict", "_beaten", "_first_child"):
+            for name in ("_boxes", "_verdict", "_first_child"):
                 old = getattr(self, name)
                 setattr(self, name, np.resize(old, (2 * self._size, *old.shape[1:])))
-        self._boxes[new], self._beaten[new] = boxes, beaten
-        self._verdict[new], self._first_child[new] = OPEN, UNKNOWN
+        self._boxes[new], self._verdict[new], self._first_child[new] = boxes, OPEN, UNKNOWN
         return new
 
     def split(self, at: Int[Array, " some"], column: Int[Array, " some"]) -> Int[Array, " child"]:
@@ -132,7 +128,7 @@ class RowProof:
             )
         self._verdict[at] = column
         self._first_child[at] = self._size + np.cumsum(counts) - counts
-        return self._add(children, np.repeat(self.beaten[at], counts))
+        return self._add(children)
 
     def graft(self, roots: Int[Array, " root"], fragment: Fragment) -> None:
         """Put what was found below some open boxes in its place."""
@@ -141,7 +137,6 @@ class RowProof:
             verdict = fragment.verdict[done : done + len(level)]
             if len(verdict) != len(level):
                 raise CallError("The log of the proof is cut off. Certify again.")
-            self._beaten[level] = fragment.beaten[done : done + len(level)]
             self._verdict[level] = verdict
             done += len(level)
             split = verdict >= 0
@@ -201,26 +196,19 @@ class RowProof:
 
     def log(self) -> RowLog:
         """The proof as text."""
-        order = self.order
         trees = [
             TreeLog(t.order.tolist(), t.start.tolist(), t.stop.tolist()) for t in self.space.trees
         ]
-        return RowLog(
-            trees=trees,
-            verdicts=_packed(self.verdict[order].tobytes()),
-            beaten=_packed(self.beaten[order].astype("<i2").tobytes()),
-        )
+        return RowLog(trees=trees, verdicts=_packed(self.verdict[self.order].tobytes()))
 
     @classmethod
     def read(cls, space: RowSpace, log: RowLog) -> RowProof:
         """The proof that was written as text; the trees of `space` are those of the log."""
         proof = cls(space)
         verdict = np.frombuffer(_unpacked(log.verdicts), dtype=np.int8)
-        packed = _unpacked(log.beaten)
-        if len(packed) != 2 * len(verdict) or verdict.max(initial=-1) >= space.columns:
+        if verdict.max(initial=-1) >= space.columns:
             raise CallError("The log of the proof is damaged. Certify again.")
-        beaten = np.frombuffer(packed, dtype="<i2")
-        proof.graft(np.zeros(1, dtype=np.int64), Fragment(verdict, beaten.astype(np.int16), 0))
+        proof.graft(np.zeros(1, dtype=np.int64), Fragment(verdict, 0))
         return proof
 
 

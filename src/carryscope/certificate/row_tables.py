@@ -1,228 +1,238 @@
-"""What one row with one query token makes of every set of digit pairs.
+"""What one row with one query token makes of digits, and of sets of digit pairs.
 
-In: `Features`, a row, a query token. Out: `RowTables`: per column, and per answer token before
-the query, the attention weights and the features of what each head writes, for single
-elements and as ranges over every set of a tree.
+In: `Features`, a row, a query token. Out: `RowTables`, plain arrays that both implementations of
+the bound read.
 
 A head's output is sum_s W_s v_s / sum_s W_s over *slots* s: a column (both its digits), an
 earlier answer token, and all tokens that never change. W is a sum of exp(score), v the
-weighted mean of what is written.
+weighted mean of what is written. An *element* of a slot is a digit pair, or a digit.
+
+Tokens are numbered through all positions: token t at position p is p * vocabulary + t. An answer
+digit is a pair whose second token nobody reads: its weight is 0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from jaxtyping import Float, Int
 
 from carryscope.certificate.boxes import Row, RowSpace
-from carryscope.certificate.features import TINY, Features
-from carryscope.certificate.trees import LEVELS, ColumnTree, grow_tree
+from carryscope.certificate.features import Features
+from carryscope.certificate.rounding import length
 from carryscope.core.errors import WorkError
-from carryscope.task.operation import BASE, PAIRS, Array
-
-SAMPLED_QUERIES = (0, 3, 6, 9)
-"""The query tokens by which trees are grown; which ones is a matter of speed only."""
+from carryscope.model.transformer import LAYER_NORM_EPSILON
+from carryscope.task.operation import BASE, Array
 
 LEAST_WEIGHT = 1e-200
 """The tokens that never change must weigh this much, so that what underflows is negligible."""
 
+NO_WEIGHT = 1e-250
+"""No token weighs less: then every weight can be divided by."""
 
-@dataclass(frozen=True, eq=False)
-class AttentionWeights:
-    """The attention weights of every (position, token), for one row and query."""
-
-    weight: Float[Tensor, "position token head"]
-    """exp(score), in float64; the largest is 1, since only ratios count."""
-    dtype: torch.dtype
-    """In which values, and parts of a whole, are worked with."""
-
-    @classmethod
-    def of(cls, features: Features, row: Row, query: int) -> AttentionWeights:
-        """The weights of a row and query."""
-        asking, keys = features.query[row.position, query], features.key[: row.position + 1]
-        scores = torch.einsum("he,pthe->pth", asking, keys)
-        return cls((scores - scores.amax((0, 1))).exp(), features.dtype)
-
-    def of_pairs(self, row: Row, column: int) -> tuple[Tensor, Tensor]:
-        """The weight of every digit pair of a column, and the part of its first digit in it."""
-        first, second = row.positions_of(column)
-        own = self.weight[first, :BASE, None].expand(-1, BASE, -1).flatten(0, 1)
-        weight = own + self.weight[second, None, :BASE].expand(BASE, -1, -1).flatten(0, 1)
-        return weight, (own / weight).to(self.dtype)
-
-    def of_fixed(self, row: Row, query: int) -> tuple[list[int], list[int], Tensor]:
-        """Positions and tokens that never change, the query among them, and their weights."""
-        fixed = dict([*row.fixed, (row.position, query)])
-        where, tokens = list(fixed), list(fixed.values())
-        return where, tokens, self.weight[where, tokens]
+DEMANDED = 1e-3
+"""The lead in logits that is demanded rather than 0, besides what rounding may cost."""
 
 
-def pair_values(
-    first: Float[Tensor, "*batch token head some"],
-    second: Float[Tensor, "*batch token head some"],
-    part: Float[Tensor, "pair head"],
-) -> Float[Tensor, "*batch pair head some"]:
-    """What a head makes of a column: the mean of its two digits, by their weights."""
-    part = part.view(BASE, BASE, -1, 1)
-    one, other = first[..., :, None, :, :], second[..., None, :, :, :]
-    return (other + part * (one - other)).flatten(-4, -3)
+LARGE = 30
+"""Sets of more elements are bounded as a whole: faster, and a little less sharp."""
 
 
-@dataclass(frozen=True, eq=False)
-class Slot:
-    """One column or one earlier answer token: its elements, and its sets of elements."""
+class Sets(NamedTuple):
+    """The sets of elements of all slots, one after the other."""
 
-    weight: Float[Tensor, "element head"]
-    part: Float[Tensor, "element head"] | None
-    """For a column, whose elements are pairs: the part of the first digit in the weight."""
-    tokens: int
-    """Tokens at each of its positions."""
-    held: Int[Tensor, "set most"]
-    """The elements of each set; after the last the first is repeated."""
-    sizes: Int[Tensor, " set"]
-    """How many there are in each set."""
-    least: Float[Tensor, "set head"]
-    most: Float[Tensor, "set head"]
-    """The range of the weight in each set."""
-    centre: Float[Tensor, "head set feature"]
-    radius: Float[Tensor, "head set feature"]
-    """v lies within `radius` of `centre`, feature by feature."""
-    spread: Float[Tensor, "set head"]
-    """v lies within `spread` of `centre` in the residual stream."""
-    length: Float[Tensor, "set head"]
-    """The length of `centre` in the residual stream."""
-    single: Bool[Tensor, " set"]
+    first: Int[Array, " element"]
+    second: Int[Array, " element"]
+    """The two tokens of each element."""
+    start: Int[Array, " set_plus_1"]
+    """The elements of set k are those from start[k] to start[k + 1]."""
+    begin: Int[Array, " slot"]
+    """The number of the first set of each slot."""
 
-    @classmethod
-    def of(
-        cls,
-        features: Features,
-        weight: Float[Tensor, "element head"],
-        part: Float[Tensor, "element head"] | None,
-        sets: Sequence[Int[Array, " _"]],
-        parts: Sequence[Float[Tensor, "_ head feature"]],
-    ) -> Slot:
-        """The slot with these sets of elements, and v for the members of each set."""
-        low = torch.stack([part.amin(0) for part in parts])
-        high = torch.stack([part.amax(0) for part in parts])
-        centre, stream = (low + high) / 2, features.stream
-        single = torch.tensor([len(held) == 1 for held in sets])
-        radius = torch.where(single[:, None, None], 0.0, high - centre)
-        middle = centre[..., stream]
-        away = [part[..., stream] - m for part, m in zip(parts, middle, strict=True)]
-        spread = torch.stack([distance.norm(dim=-1).amax(0) for distance in away])
-        most = max(len(held) for held in sets)
-        padded = [np.concatenate([held, np.full(most - len(held), held[0])]) for held in sets]
-        return cls(
-            weight=weight,
-            part=part,
-            tokens=len(weight) if part is None else BASE,
-            held=torch.from_numpy(np.stack(padded)),
-            sizes=torch.tensor([len(held) for held in sets]),
-            least=torch.stack([weight[held].amin(0) for held in sets]),
-            most=torch.stack([weight[held].amax(0) for held in sets]),
-            centre=centre.transpose(0, 1).contiguous(),
-            radius=radius.transpose(0, 1).contiguous(),
-            spread=torch.where(single[:, None], 0.0, spread + TINY),
-            length=middle.norm(dim=-1) + TINY,
-            single=single,
-        )
+    def tokens(self, numbers: Int[Array, " slot"]) -> Int[Array, " token"]:
+        """All tokens of a set of each slot."""
+        at = self.begin + numbers
+        spans = zip(self.start[at], self.start[at + 1], strict=True)
+        elements = np.concatenate([np.arange(*span) for span in spans])
+        return np.union1d(self.first[elements], self.second[elements])
 
 
-@dataclass(frozen=True, eq=False)
-class RowTables:
-    """All that bounding boxes of one row and query needs."""
+class RowTables(NamedTuple):
+    """All that bounding boxes of one row and query needs. Features: neurons, then tokens."""
 
-    features: Features
-    space: RowSpace
-    query: int
-    fixed_weight: Float[Tensor, " head"]
-    fixed_part: Float[Tensor, "fixed head"]
-    """The part of each token that never changes in their common weight."""
-    fixed_value: Float[Tensor, "head feature"]
-    """v of all of them."""
-    stacked: Float[Tensor, "row feature"]
-    """What is written: for every fixed token, then for every token of every slot; all heads of
-    one before all heads of the next."""
-    slots: list[Slot]
-    """The columns, units first, then the answer tokens before the query."""
-    sizes: Float[Tensor, "slot head feature"]
-    """The largest absolute value of what is written for a token of each slot; last, for all
-    tokens that never change, the mean of their absolute values."""
-
-    @classmethod
-    def of(cls, features: Features, space: RowSpace, query: int) -> RowTables:
-        """The tables of a row and a query."""
-        row, written = space.row, features.written
-        with torch.inference_mode():
-            attention = AttentionWeights.of(features, row, query)
-            where, tokens, weights = attention.of_fixed(row, query)
-            if not (weights.sum(0) > LEAST_WEIGHT).all():
-                raise WorkError("The attention scores of this model lie too far apart to certify.")
-            part = (weights / weights.sum(0)).to(features.dtype)
-            slots, stacked, sizes = [], [written[where, tokens]], []
-            for c, tree in enumerate(space.trees):
-                slots.append(_column(features, attention, row, c, tree))
-                stacked += [written[p, :BASE] for p in row.positions_of(c)]
-                sizes.append(torch.stack(stacked[-2:]).abs().amax((0, 1)))
-            for digit, position in row.earlier:
-                slots.append(_answer(features, attention, digit, position))
-                stacked.append(written[position, : slots[-1].tokens])
-                sizes.append(stacked[-1].abs().amax(0))
-            sizes.append((part[..., None] * stacked[0].abs()).sum(0))
-            return cls(
-                features=features,
-                space=space,
-                query=query,
-                fixed_weight=weights.sum(0),
-                fixed_part=part,
-                fixed_value=(part[..., None] * stacked[0]).sum(0),
-                stacked=torch.cat(stacked).flatten(0, 1),
-                slots=slots,
-                sizes=torch.stack(sizes),
-            )
-
-    def sets(
-        self, boxes: Int[Array, "box column"], digits: Int[Array, "box digit"]
-    ) -> Int[Tensor, "box slot"]:
-        """The set of every slot in each box; `digits` as `RowSpace.digits` gives them."""
-        numbers = [boxes]
-        for digit, _ in self.space.row.earlier:
-            last = digit == self.space.columns
-            table = _NUMBER_OF_CARRIES if last else _NUMBER_OF_DIGITS
-            numbers.append(table[digits[:, digit], None])
-        return torch.from_numpy(np.concatenate(numbers, axis=1).astype(np.int64))
+    sets: Sets
+    weight: Float[Array, "token head"]
+    """exp(score); the largest is 1, since only ratios count."""
+    fixed_weight: Float[Array, " head"]
+    """Of all tokens that never change, the query among them."""
+    fixed: Int[Array, " fixed"]
+    """Those tokens."""
+    written: Float[Array, "token head feature"]
+    stream: Float[Array, "token head coordinate"]
+    fixed_written: Float[Array, "head feature"]
+    fixed_stream: Float[Array, "head coordinate"]
+    embedded: Float[Array, " feature"]
+    embedded_stream: Float[Array, " coordinate"]
+    beta: Float[Array, " feature"]
+    """0 for tokens."""
+    into: Float[Array, "neuron coordinate"]
+    to_tokens: Float[Array, "vocabulary neuron"]
+    token_into: Float[Array, "vocabulary coordinate"]
+    to_stream: Float[Array, "neuron d_model"]
+    basis: Float[Array, "coordinate d_model"]
+    out_norm: float
+    out_bias: Float[Array, " d_model"]
+    bias_tokens: Float[Array, " vocabulary"]
+    offset: Float[Array, " vocabulary"]
+    epsilon: float
+    demanded: float
+    large: int
+    """Sets with more elements are bounded as a whole, head by head."""
+    on_into: Float[Array, "vocabulary coordinate"]
+    on_beta: Float[Array, " vocabulary"]
+    """What neurons that are on throughout add up to, and are left out of the others for."""
+    on_noise: Float[Array, " vocabulary"]
+    on_noise_per_scale: Float[Array, " vocabulary"]
+    """Rounding of those neurons: the first, and sigma times the second; and of what a token reads
+    outside the coordinates."""
+    on_active: int
+    on_squares: float
+    """How many they are, and the sum of their squares at most."""
+    astray: Float[Array, " head"]
+    """How much of each head's attention rounding may send elsewhere."""
+    ball: float
+    """How far rounding may move the stream otherwise."""
+    wander: float
+    """How far rounding may move the stream in all."""
+    blur: Float[Array, " feature"]
+    """How far that moves each feature, through sigma too, and rounding of the feature itself."""
+    noise: Float[Array, " neuron"]
+    noise_per_scale: Float[Array, " neuron"]
+    """Rounding of a neuron's input alone: the first, and sigma times the second."""
+    after_neurons: float
+    after_scale: float
+    after_terms: int
+    token_noise: Float[Array, " vocabulary"]
+    token_lengths: Float[Array, " vocabulary"]
+    """See `Errors`."""
 
 
-def _pairs(
-    features: Features, attention: AttentionWeights, row: Row, column: int
-) -> tuple[Float[Tensor, "pair head"], Float[Tensor, "pair head"], Float[Tensor, "pair head some"]]:
-    """For every digit pair of a column: its weight, its first digit's part in it, and v."""
-    weight, part = attention.of_pairs(row, column)
-    first, second = (features.written[p, :BASE] for p in row.positions_of(column))
-    return weight, part, pair_values(first, second, part)
+def row_tables(features: Features, space: RowSpace, query: int, *, large: int = LARGE) -> RowTables:
+    """The tables of a row and a query. Large ones are those of the features, not copied."""
+    f, row, errors = features, space.row, features.errors
+    tokens = f.config.context * f.config.vocabulary
+    scores = scores_of(f, row, query)
+    weight = np.zeros((tokens, f.config.heads))
+    weight[: len(scores) * f.config.vocabulary] = weights_of(scores).reshape(-1, f.config.heads)
+    fixed = np.array([p * f.config.vocabulary + t for p, t in row.unchanging(query)])
+    if not (weight[fixed].sum(0) > LEAST_WEIGHT).all():
+        raise WorkError("The attention scores of this model lie too far apart to certify.")
+    written, stream = (table.reshape(tokens, *table.shape[2:]) for table in (f.written, f.stream))
+    share = weight[fixed] / weight[fixed].sum(0)
+    sets = element_sets(space)
+    read = np.union1d(np.concatenate([sets.first, sets.second[weight[sets.second, 0] > 0]]), fixed)
+    astray = errors.shares(row.position, query, scores)
+    centre = stream[read].mean(0)
+    moved = float((astray * length(stream[read] - centre).max(0)).sum())
+    swing = np.einsum("h,hf->f", astray / 2, np.ptp(written[read], axis=0))
+    wander = errors.stream + moved
+    beta = np.concatenate([f.beta, np.zeros(f.config.vocabulary)])
+    inside = length(np.concatenate([f.into, f.token_into]))
+    unseen, neurons = f.outside * errors.stream, len(f.beta)
+    blur = swing + inside * errors.stream + unseen
+    blur += np.abs(beta) * wander / math.sqrt(f.config.d_model)
+    blur[:neurons] += errors.neurons
+    return RowTables(
+        sets=sets,
+        weight=weight,
+        fixed_weight=weight[fixed].sum(0),
+        fixed=fixed,
+        written=written,
+        stream=stream,
+        fixed_written=np.einsum("th,thf->hf", share, written[fixed]),
+        fixed_stream=np.einsum("th,thk->hk", share, stream[fixed]),
+        embedded=f.embedded[row.position, query],
+        embedded_stream=f.embedded_stream[row.position, query],
+        beta=beta,
+        into=f.into,
+        to_tokens=f.to_tokens,
+        token_into=f.token_into,
+        to_stream=f.to_stream,
+        basis=f.basis,
+        out_norm=f.out_norm,
+        out_bias=f.out_bias,
+        bias_tokens=f.bias_tokens,
+        offset=f.offset,
+        epsilon=LAYER_NORM_EPSILON,
+        demanded=DEMANDED,
+        large=large,
+        on_into=np.zeros_like(f.token_into),
+        on_beta=np.zeros(f.config.vocabulary),
+        on_noise=np.zeros(f.config.vocabulary),
+        on_noise_per_scale=unseen[neurons:],
+        on_active=0,
+        on_squares=0.0,
+        astray=astray,
+        ball=errors.stream,
+        wander=wander,
+        blur=blur,
+        noise=errors.neurons + unseen[:neurons],
+        noise_per_scale=errors.neurons_per_scale,
+        after_neurons=errors.after_neurons,
+        after_scale=errors.after_scale,
+        after_terms=errors.terms,
+        token_noise=errors.tokens,
+        token_lengths=errors.token_lengths,
+    )
 
 
-def _column(
-    features: Features, attention: AttentionWeights, row: Row, column: int, tree: ColumnTree
-) -> Slot:
-    weight, part, values = _pairs(features, attention, row, column)
-    stretches = [slice(a, b) for a, b in zip(tree.start, tree.stop, strict=True)]
-    sets, ordered = [tree.order[s] for s in stretches], values[tree.order]
-    return Slot.of(features, weight, part, sets, [ordered[s] for s in stretches])
+def scores_of(features: Features, row: Row, query: int) -> Float[Array, "key token head"]:
+    """The attention score of every (position, token)."""
+    asking, keys = features.query[row.position, query], features.key[: row.position + 1]
+    return np.asarray(np.einsum("he,kthe->kth", asking, keys))
 
 
-def _answer(features: Features, attention: AttentionWeights, digit: int, position: int) -> Slot:
-    last = digit == features.config.digits
-    sets, values = (_CARRY_SETS, 2) if last else (_DIGIT_SETS, BASE)
-    written = features.written[position, :values]
-    weight = attention.weight[position, :values]
-    return Slot.of(features, weight, None, sets, [written[held] for held in sets])
+def weights_of(scores: Float[Array, "key token head"]) -> Float[Array, "key token head"]:
+    """exp(score), the largest being 1."""
+    return np.maximum(np.exp(scores - scores.max((0, 1))), NO_WEIGHT)
+
+
+def element_sets(space: RowSpace) -> Sets:
+    """The sets of a row's columns, units first, then of the answer tokens before the query."""
+    layout = space.row.layout
+    tokens = len(layout.symbols)
+    nobody = (layout.context - 1) * tokens  # no row reads the last position
+    held = []
+    for c, tree in enumerate(space.trees):
+        one, other = (tokens * position for position in space.row.positions_of(c))
+        stretches = [tree.order[a:b] for a, b in zip(tree.start, tree.stop, strict=True)]
+        held.append([(one + pairs // BASE, other + pairs % BASE) for pairs in stretches])
+    for digit, position in space.row.earlier:
+        one = tokens * position
+        sets = _CARRY_SETS if digit == space.columns else _DIGIT_SETS
+        held.append([(one + digits, np.full(len(digits), nobody)) for digits in sets])
+    flat = [elements for sets in held for elements in sets]
+    first, second = (np.concatenate([elements[k] for elements in flat]) for k in range(2))
+    return Sets(
+        first=first,
+        second=second,
+        start=np.cumsum([0, *(len(elements[0]) for elements in flat)]),
+        begin=np.cumsum([0, *(len(sets) for sets in held)])[:-1],
+    )
+
+
+def set_numbers(
+    space: RowSpace, boxes: Int[Array, "box column"], digits: Int[Array, "box digit"]
+) -> Int[Array, "box slot"]:
+    """The set of every slot in each box; `digits` as `RowSpace.digits` gives them."""
+    numbers = [boxes]
+    for digit, _ in space.row.earlier:
+        table = NUMBER_OF_CARRIES if digit == space.columns else NUMBER_OF_DIGITS
+        numbers.append(table[digits[:, digit], None])
+    return np.concatenate(numbers, axis=1).astype(np.int64)
 
 
 def _numbers(sets: Sequence[Array], size: int) -> Array:
@@ -241,43 +251,5 @@ _DIGIT_SETS = [
     *(np.array([i]) for i in range(BASE)),
     *(np.array([i, (i + 1) % BASE]) for i in range(BASE)),
 ]
-_NUMBER_OF_CARRIES = _numbers(_CARRY_SETS, 2)
-_NUMBER_OF_DIGITS = _numbers(_DIGIT_SETS, BASE)
-
-
-def grow_space(features: Features, row: Row) -> RowSpace:
-    """The trees by which a row is searched: pairs are alike if they move its neurons alike."""
-    columns = range(row.layout.digits)
-    likeness = [np.zeros((PAIRS, PAIRS)) for _ in columns]
-    seen = slice(None, features.d_mlp) if features.d_mlp else features.tokens
-    importance = features.to_tokens.norm(dim=0) if features.d_mlp else torch.ones(1)
-    with torch.inference_mode():
-        for query in _queries(row):
-            attention = AttentionWeights.of(features, row, query)
-            for c, moved in enumerate(_moves(features, attention, row, query)):
-                felt = moved[:, seen] * importance
-                likeness[c] += (felt @ felt.T).double().numpy()
-    kinds = {row.digit: "own", row.query_digit: "query"}
-    levels = [LEVELS[kinds.get(c, "other")] for c in columns]
-    return RowSpace(row, [grow_tree(*column) for column in zip(likeness, levels, strict=True)])
-
-
-def _queries(row: Row) -> Sequence[int]:
-    """A few of the tokens a row may read last."""
-    if row.query_digit is None:
-        return [row.query_symbol]
-    return (0, 1) if row.query_digit == row.layout.digits else SAMPLED_QUERIES
-
-
-def _moves(
-    features: Features, attention: AttentionWeights, row: Row, query: int
-) -> list[Float[Tensor, "pair feature"]]:
-    """How far each pair of each column moves the features, everything else being average."""
-    where, tokens, fixed = attention.of_fixed(row, query)
-    columns = [_pairs(features, attention, row, c) for c in range(row.layout.digits)]
-    weights, values = [weight for weight, *_ in columns], [value for *_, value in columns]
-    total = fixed.sum(0) + sum(weight.mean(0) for weight in weights)
-    shares = [(weight / total).to(features.dtype)[..., None] for weight in weights]
-    mean = ((fixed / total).to(features.dtype)[..., None] * features.written[where, tokens]).sum(0)
-    mean = mean + sum((s * v).mean(0) for s, v in zip(shares, values, strict=True))
-    return [(s * (v - mean)).sum(1) for s, v in zip(shares, values, strict=True)]
+NUMBER_OF_CARRIES = _numbers(_CARRY_SETS, 2)
+NUMBER_OF_DIGITS = _numbers(_DIGIT_SETS, BASE)

@@ -5,44 +5,67 @@ In: a model, and the trees of an earlier certificate if there is one. Out: `Proo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 
 from carryscope.certificate.boxes import Row, RowSpace
 from carryscope.certificate.features import Features
-from carryscope.certificate.proof import RowLog
-from carryscope.certificate.row_tables import RowTables, grow_space
+from carryscope.certificate.growing import grow_space
+from carryscope.certificate.proof import About, Engine, RowLog
+from carryscope.certificate.row_tables import row_tables
 from carryscope.core.errors import CallError
 from carryscope.core.workers import Workers, cluster_workers, local_workers, this_process
 from carryscope.model.transformer import Transformer
 
-ROWS_KEPT = 3
-"""Row tables that a process keeps: a few hundred megabytes each for ten digits."""
+MODULES: dict[Engine, str] = {"numba": "compiled_search", "torch": "reference_search"}
+"""Where each engine has its `Decider`."""
+
+ROWS_KEPT = 4
+"""Tables of a (row, query) that a process keeps: at most about 200 MB each."""
+
+
+def fastest_engine() -> Engine:
+    """The engine to search with: numba, if it is installed."""
+    return "numba" if find_spec("numba") else "torch"
+
+
+def other_engine(found_with: Sequence[Engine]) -> Engine:
+    """The engine that did not search, if it is installed: it checks what the other found."""
+    return "torch" if "torch" not in found_with else fastest_engine()
 
 
 class ProofSubject:
-    """The tables of a model, and how each row's columns are split.
+    """The tables of a model, how each row's columns are split, and what computes the bounds."""
 
-    The tables of a (row, query) are built when needed, and the last few are kept.
-    """
-
-    def __init__(self, features: Features, exact: Features, spaces: list[RowSpace]) -> None:
+    def __init__(self, features: Features, spaces: list[RowSpace], engine: Engine) -> None:
         self.features = features
-        self.exact = exact
-        """The same in float64."""
         self.spaces = spaces
-        self.tables = lru_cache(ROWS_KEPT)(
-            lambda row, query: RowTables.of(features, spaces[row], query)
-        )
-        self.exact_tables = lru_cache(1)(lambda row, query: RowTables.of(exact, spaces[row], query))
+        self.name = engine
+        self.decider = lru_cache(ROWS_KEPT)(self._decider)
+        """What decides boxes of a row and query."""
+
+    def _decider(self, row: int, query: int) -> Any:
+        space = self.spaces[row]
+        engine = import_module(f"carryscope.certificate.{MODULES[self.name]}")
+        return engine.Decider(row_tables(self.features, space, query), space)
 
     @classmethod
-    def of(cls, model: Transformer, log: list[RowLog] | None = None) -> ProofSubject:
+    def of(
+        cls,
+        model: Transformer,
+        log: list[RowLog] | None = None,
+        *,
+        about: About,
+        engine: Engine,
+    ) -> ProofSubject:
         """The subject of a model; trees are grown, or taken from the log of a certificate."""
-        features = Features.of(model)
+        features = Features.of(model, about)
         rows = [Row(model.config.layout, i) for i in range(model.config.layout.answer_length)]
         if log is None:
             spaces = [grow_space(features, row) for row in rows]
@@ -53,7 +76,7 @@ class ProofSubject:
                 RowSpace(row, [tree.tree() for tree in one.trees])
                 for row, one in zip(rows, log, strict=True)
             ]
-        return cls(features, Features.of(model, torch.float64), spaces)
+        return cls(features, spaces, engine)
 
     def workers(self, count: int, cluster: str | None) -> AbstractContextManager[Workers]:
         """Those who work on it: this process, local processes, or a dask cluster."""
@@ -64,10 +87,10 @@ class ProofSubject:
         return local_workers(count, shared=self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _for_a_worker, (self.features, self.exact, self.spaces)
+        return _for_a_worker, (self.features, self.spaces, self.name)
 
 
-def _for_a_worker(features: Features, exact: Features, spaces: list[RowSpace]) -> ProofSubject:
+def _for_a_worker(features: Features, spaces: list[RowSpace], engine: Engine) -> ProofSubject:
     """The subject in a process of its own: one of many on its machine."""
     torch.set_num_threads(1)
-    return ProofSubject(features, exact, spaces)
+    return ProofSubject(features, spaces, engine)

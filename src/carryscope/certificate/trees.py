@@ -76,6 +76,21 @@ class ColumnTree:
         return np.array([len(children) for children in self.children])
 
     @cached_property
+    def child_list(self) -> Int[Array, " child"]:
+        """The children of all nodes, one after the other."""
+        return np.array([child for children in self.children for child in children])
+
+    @cached_property
+    def first_child(self) -> Int[Array, " node"]:
+        """Where the children of each node begin in `child_list`."""
+        return np.cumsum(self.parts) - self.parts
+
+    def smallest(self, start: int, stop: int) -> int:
+        """The smallest node that holds a stretch."""
+        holding = np.flatnonzero((self.start <= start) & (self.stop >= stop))
+        return int(holding[self.sizes[holding].argmin()])
+
+    @cached_property
     def part_of(self) -> Int[Array, "node pair"]:
         """Which child of a node holds a pair; meaningless where the node does not hold it."""
         found = np.zeros((len(self.start), PAIRS), dtype=np.int8)

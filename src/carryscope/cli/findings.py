@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
+
+from carryscope.certificate.proof import About
+from carryscope.certificate.proof import Engine as ProofEngine
 from carryscope.cli.bars import bars
 from carryscope.cli.console import opened, print_finding, print_json, print_plain
 from carryscope.cli.options import (
@@ -143,6 +147,8 @@ def certify(
     minutes: float = 60.0,
     workers: int | None = None,
     cluster: Cluster = None,
+    about: About | None = None,
+    with_: Annotated[ProofEngine | None, Parameter(name="--with")] = None,
     check: bool = False,
     again: Again = False,
     verbose: Verbose = False,
@@ -164,14 +170,20 @@ def certify(
         Stop after this many minutes.
     workers
         Local processes. Default: one for each core.
+    about
+        What is proved: what any float32 evaluation of the model answers (the default), or what
+        it answers in exact arithmetic.
+    with_
+        What computes the bounds: numba, if it is installed, or torch, which is slower. A check
+        takes the one that did not search.
     check
-        Verify the certificate that is there, bound by bound, and prove nothing new.
+        Verify the certificate that is there, box by box, and prove nothing new.
     """
     from carryscope.stages import CERTIFICATE
 
     chosen = opened(run)
     if check:
-        _check(chosen, workers=workers, cluster=cluster, json=json)
+        _check(chosen, engine=with_, workers=workers, cluster=cluster, json=json)
         return
     with bars() as progress:
         found = chosen.certificate(
@@ -179,6 +191,8 @@ def certify(
             minutes=minutes,
             workers=workers,
             cluster=cluster,
+            about=about,
+            engine=with_,
             again=again,
             progress=progress,
         )
@@ -188,24 +202,22 @@ def certify(
     print_finding(found, chosen.directory / CERTIFICATE.file, json=False, verbose=verbose)
 
 
-def _check(run: Run, *, workers: int | None, cluster: str | None, json: bool) -> None:
-    """Compute every bound of a certificate again."""
-    from carryscope.certificate.checking import check_certificate
-    from carryscope.core.workers import worker_count
+def _check(
+    run: Run, *, engine: ProofEngine | None, workers: int | None, cluster: str | None, json: bool
+) -> None:
+    """Decide every box of a certificate again."""
+    from carryscope.api import check
     from carryscope.stages import CERTIFICATE
 
-    model = run.model()  # without weights there is nothing to check, whatever else is there
-    certificate, count = run.there(CERTIFICATE), worker_count(workers)
     with bars() as progress:
-        checked = check_certificate(
-            model, certificate, workers=count, cluster=cluster, progress=progress
-        )
+        checked = check(run, engine=engine, workers=workers, cluster=cluster, progress=progress)
     if json:
         print_json(checked._asdict() | {"holds": True})
         return
+    certificate = run.there(CERTIFICATE)
     print_plain(
-        f"The certificate holds: all {checked.claims:,} bounds in {checked.boxes:,} boxes were "
-        f"computed again.\n{certificate.statement}"
+        f"The certificate holds: {' and '.join(certificate.found_with)} found it, and "
+        f"{checked.engine} decided all {checked.claims:,} boxes again.\n{certificate.statement}"
     )
 
 

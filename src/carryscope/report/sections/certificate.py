@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from carryscope.certificate.certify import UNTIL
 from carryscope.certificate.finding import Certificate, DigitProof, Family
-from carryscope.core.words import counted_share, spent, with_interval
+from carryscope.core.words import counted_share, listed, spent, with_interval
 from carryscope.report.parts import Absent, Commands, Facts, Folded, Part, Section, Text, evidence
 from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import LETTERS
@@ -98,11 +98,13 @@ def unfinished(found: Certificate, where: str) -> list[Absent]:
 
 
 def _effort(found: Certificate) -> Text:
+    checked = f"{found.checked_with} checked it" if found.checked_with else "nothing checked it yet"
     return Text(
+        f"{listed(found.found_with)} found this proof, and {checked}. "
         f"{found.boxes:,} boxes of questions were bounded, in {spent(found.seconds)}. As a check "
         f"on the way, the model answered {found.spot_checks:,} questions from decided boxes: every "
-        "answer was as proved. To check it without trusting the search: every bound is computed "
-        "again, boxes must not overlap, and counts must add up."
+        "answer was as proved. To check it without trusting the search: the engine that did not "
+        "search decides every box again, boxes must not overlap, and counts must add up."
     )
 
 
