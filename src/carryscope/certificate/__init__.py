@@ -1,5 +1,6 @@
 """The certificate: proved accuracy over every question. See docs/certificate.md.
 
-trees -> boxes -> features -> row_tables -> intervals -> functionals -> margins
+trees -> boxes -> rounding -> features -> row_tables
+      -> compiled_sets -> compiled_bound -> compiled_search, and beside them: reference
       -> proof -> subject -> exploring -> counting -> finding -> certify -> checking
 """

@@ -202,9 +202,10 @@ class Leads:
         least = a @ box.z + (self.a * rise).sum(1) + box.sigma * direct
         least = least + box.curve * by_sigma.clamp(max=0) + self._bent(target, flip)
         offset = differences(t.offset) - t.demanded - (t.token_noise[target] + t.token_noise)
-        ends = torch.where(offset > 0, box.last_least, box.last_most)
+        # Two plain numbers would make torch.where choose float32.
+        least_offset = torch.minimum(offset * box.last_least, offset * box.last_most)
         self.values, written = self._written()
-        self.least = least + written + offset * ends - self._rounding(a, target)
+        self.least = least + written + least_offset - self._rounding(a, target)
 
     def _lines(self) -> tuple[Tensor, Tensor]:
         """Slope and height at 0 of a line that each neuron does not go below, or above if it
