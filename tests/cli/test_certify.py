@@ -3,6 +3,8 @@
 import json
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,3 +113,20 @@ def test_ctrl_c_keeps_what_is_proved_and_the_same_command_continues(tmp_path, ca
     assert found["boxes"] > 0
     assert run([*command, "--minutes", "0.02"]) == 0
     assert json.loads(capsys.readouterr().out)["boxes"] > found["boxes"]
+
+
+def test_without_numba_torch_proves_the_same_and_says_so_once(tmp_path):
+    """In a process of its own, in which numba cannot be imported."""
+    where = make_run(tmp_path / "run", digits=1)
+    code = (
+        "import sys; sys.modules['numba'] = None\n"
+        "from carryscope.cli.main import main\n"
+        f"sys.argv = ['carryscope', 'certify', {str(where)!r}, '--workers', '1', '--json']\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("numba is not installed") == 1
+    found = json.loads(done.stdout)
+    assert found["found_with"] == ["torch"]
+    assert int(found["proved_right"]) + int(found["proved_wrong"]) > 0

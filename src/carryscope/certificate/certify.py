@@ -110,7 +110,8 @@ class ProofSearch:
     @property
     def undecided(self) -> float:
         """The share of questions that is undecided, by the union bound."""
-        return min(sum(self._open) + sum(self._wrong) - self.wrong, 1 - self.wrong)
+        left = sum(self._open) + sum(self._wrong) - self.wrong
+        return min(max(left, 0.0), 1 - self.wrong)
 
     @property
     def rows(self) -> float:

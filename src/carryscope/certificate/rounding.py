@@ -149,7 +149,8 @@ class Errors:
         """The errors of a model; `lost` is what coordinates lack of any vector in the stream."""
         out = np.abs(weights["blocks.0.attn.W_O"])
         basis = (config.context + config.vocabulary) * (config.heads + 1)
-        terms = max(config.heads * config.d_head, config.d_head + basis) + 2 * config.context + 32
+        terms = max(config.heads * config.d_head, config.d_head + 2 * basis)
+        terms += config.d_model + 2 * config.context + 32
         off, size = (
             float(length(np.einsum("pthe,hed->pthd", part, out)).max((0, 1)).sum())
             for part in (value.off + terms * value.size, value.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ from cyclopts import Parameter
 from carryscope.certificate.proof import About
 from carryscope.certificate.proof import Engine as ProofEngine
 from carryscope.cli.bars import bars
-from carryscope.cli.console import opened, print_finding, print_json, print_plain
+from carryscope.cli.console import log, opened, print_finding, print_json, print_plain
 from carryscope.cli.options import (
     Again,
     AnyRun,
@@ -185,6 +186,8 @@ def certify(
     if check:
         _check(chosen, engine=with_, workers=workers, cluster=cluster, json=json)
         return
+    if with_ is None and find_spec("numba") is None:
+        print_plain("numba is not installed, so torch searches, which is slower.", to=log)
     with bars() as progress:
         found = chosen.certificate(
             until=until,
