@@ -12,7 +12,7 @@ from exact_margins import as_double, logits_and_scales
 from carryscope.certificate.boxes import RowSpace
 from carryscope.certificate.features import Features
 from carryscope.certificate.proof import Engine
-from carryscope.certificate.reference import Box, _tensors
+from carryscope.certificate.reference import Box, tensors
 from carryscope.certificate.row_tables import row_tables, set_numbers
 from carryscope.certificate.spot_checks import draw
 from carryscope.certificate.subject import ProofSubject
@@ -110,7 +110,7 @@ def test_neurons_stay_in_their_range_where_attention_goes_astray() -> None:
         digits = space.digits(one[None])
         tables = row_tables(subject.features, space, int(space.queries(digits)[0]))
         tables = tables._replace(astray=np.full(1, 1e-3), wander=tables.wander + 0.1)
-        box = Box(_tensors(tables), set_numbers(space, one[None], digits)[0])
+        box = Box(tensors(tables), set_numbers(space, one[None], digits)[0])
         read = tables.stream[box.tokens.numpy(), 0]
         for taken in read:
             for given in read:

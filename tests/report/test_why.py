@@ -77,7 +77,8 @@ def test_next_to_it_stands_the_model_that_reads_every_column(run):
     *_, told, picture = section.parts
     assert told.text == (
         "`exact-5`: To write A3 of 445+555, the heads read columns 3, 2, 1 and 0: it is right. "
-        "The model is proved to answer all 10,000,000,000 questions right."
+        "The model is proved to answer all 10,000,000,000 questions right in any float32 "
+        "evaluation."
     )
     assert picture.figure.title == "445+555 = 001000"
 

@@ -80,7 +80,7 @@ class Certificate(Finding, frozen=True, kw_only=True):
     demanded_margin: float
     """In logits: how far a proved token is ahead of every other one, at least; in float32 this is
     besides all that rounding can cost."""
-    found_with: list[Engine]
+    found_with: Annotated[list[Engine], msgspec.Meta(min_length=1)]
     """What computed the bounds of the search."""
     checked_with: Literal["numba", "torch", ""]
     """What computed them again, if they were checked."""
