@@ -15,7 +15,7 @@ study: .venv/installed  ## Train a 5-digit adder and see what it learned
 	$(BIN)/carryscope study
 
 test: .venv/installed-dev  ## Run the tests
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test-slow: .venv/installed-dev $(PEER)/installed  ## Run all tests, those against TransformerLens too
 	$(BIN)/pytest -m "slow or not slow"
@@ -37,7 +37,8 @@ shipped-models: .venv/installed  ## Make the models that come with the package a
 	  $(BIN)/carryscope train --preset $$model --out $$run || exit 1; \
 	  for stage in dissect risk faithful; do $(BIN)/carryscope $$stage $$run || exit 1; done; \
 	  rm -f $$run/.lock; done
-	$(BIN)/carryscope certify src/carryscope/shipped/exact-5 --until 1
+	$(BIN)/carryscope certify src/carryscope/shipped/exact-5 --until 1 --about float32
+	$(BIN)/carryscope certify src/carryscope/shipped/exact-5 --check
 	$(BIN)/carryscope figures src/carryscope/shipped/fast-5 --only staircase,carries --out docs
 
 notebooks: .venv/installed-dev  ## Run the notebooks and keep their output

@@ -83,7 +83,9 @@ def study_one(config: RunConfig, directory: Path, threads: int, progress: Progre
     attention = run.dissection("attention", progress=progress).attention
     assert attention is not None
     leads = stratified_leads(run.model(), EACH)
-    proof = run.certificate(until=1.0, minutes=MINUTES, workers=threads, progress=progress)
+    proof = run.certificate(
+        until=1.0, minutes=MINUTES, about="float32", workers=threads, progress=progress
+    )
     names = config.model.layout.answer_names
     wrong = zip(names, (leads <= 0).sum(axis=0).tolist(), strict=True)
     return ExactRecord(

@@ -172,8 +172,8 @@ def certify(
     workers
         Local processes. Default: one for each core.
     about
-        What is proved: what any float32 evaluation of the model answers (the default), or what
-        it answers in exact arithmetic.
+        What is proved: what the model answers in exact arithmetic (the default), or what any
+        float32 evaluation of it answers, which takes leads of some logits.
     with_
         What computes the bounds: numba, if it is installed, or torch, which is slower. A check
         takes the one that did not search.
