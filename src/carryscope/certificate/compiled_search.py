@@ -189,8 +189,8 @@ def explore(
     return Found(verdict[:count], depth[:count], judged)
 
 
-class Decider:
-    """Decides boxes of one row and query."""
+class CompiledDecider:
+    """Decides boxes of one row and query with compiled loops."""
 
     def __init__(self, tables: RowTables, space: RowSpace) -> None:
         self._tables, self._space = tables, space

@@ -16,8 +16,8 @@ from carryscope.certificate.row_tables import RowTables, set_numbers
 from carryscope.task.operation import Array
 
 
-class Decider:
-    """Decides boxes of one row and query."""
+class TorchDecider:
+    """Decides boxes of one row and query with torch."""
 
     def __init__(self, tables: RowTables, space: RowSpace) -> None:
         self._tables, self._space = tensors(tables), space

@@ -23,8 +23,11 @@ from carryscope.core.errors import CallError
 from carryscope.core.workers import Workers, cluster_workers, local_workers, this_process
 from carryscope.model.transformer import Transformer
 
-MODULES: dict[Engine, str] = {"numba": "compiled_search", "torch": "reference_search"}
-"""Where each engine has its `Decider`."""
+DECIDERS: dict[Engine, tuple[str, str]] = {
+    "numba": ("compiled_search", "CompiledDecider"),
+    "torch": ("reference_search", "TorchDecider"),
+}
+"""What decides boxes with each engine: a module, imported when it is needed, and its class."""
 
 ROWS_KEPT = 4
 """Tables of a (row, query) that a process keeps: at most about 200 MB each."""
@@ -52,8 +55,9 @@ class ProofSubject:
 
     def _decider(self, row: int, query: int) -> Any:
         space = self.spaces[row]
-        engine = import_module(f"carryscope.certificate.{MODULES[self.name]}")
-        return engine.Decider(row_tables(self.features, space, query), space)
+        module, name = DECIDERS[self.name]
+        decider = getattr(import_module(f"carryscope.certificate.{module}"), name)
+        return decider(row_tables(self.features, space, query), space)
 
     @classmethod
     def of(
