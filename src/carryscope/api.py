@@ -8,6 +8,7 @@ run = study("runs/study")                  # train, then every stage, then the r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +125,17 @@ def first_proof(
 
 
 def proof_of_same_weights(run: Run) -> Certificate | None:
-    """A certificate of the same model that comes with the package, or stands in the repository."""
+    """A certificate of the same model that comes with the package, or stands in the repository.
+
+    What else is in a folder of that name is somebody's own, and is left alone.
+    """
     places = [*SHIPPED.glob(f"*/{CERTIFICATE.file}"), *Path("certificates").glob("*.json")]
-    known = (read_json(place, Certificate) for place in places)
-    same = (one for one in known if one.weights_sha256 == run.weights_sha256)
-    return next((one for one in same if one.can_be_continued), None)
+    for place in places:
+        with suppress(CallError):
+            found = read_json(place, Certificate)
+            if found.weights_sha256 == run.weights_sha256 and found.can_be_continued:
+                return found
+    return None
 
 
 def check(

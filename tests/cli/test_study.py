@@ -54,6 +54,7 @@ def test_a_proof_of_the_same_weights_is_used_instead_of_a_search(tmp_path, calls
     kept = certificate(2, wrong=3, undecided=5, **about)
     monkeypatch.chdir(tmp_path)
     write_json(Path("certificates/other.json"), certificate(2, wrong=3, undecided=5))
+    Path("certificates/mine.json").write_text("of another kind")
     write_json(Path("certificates/same.json"), kept)
     assert api.first_proof(run) == kept == run.there(CERTIFICATE)
     assert not calls
