@@ -11,7 +11,7 @@ class SumView {
     this.examples = examples.map((example) => this.example(example));
     root.querySelector("[data-part=examples]").append(...this.examples);
     this.build(root.querySelector("[data-part=columns]"));
-    const none = proved ? "None exists: proved for every sum." : "No sum is known that fails.";
+    const none = proved ? "No sum fails: that is proved." : "No sum is known that fails.";
     this.offer(root.querySelector("[data-part=failure]"), failures, nextFailure, none);
   }
 
