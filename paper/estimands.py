@@ -221,25 +221,23 @@ def _learnt(curve: LossCurve, level: float = HALF_OF_GUESSING) -> int:
 
 def a5_lead(draw: Draw) -> float:
     """Steps from the highest digit, which is 0 or 1, being learnt to the next digit."""
-    found = loss_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
+    found = loss_curves(draw.metrics[:SHOWN], draw.layout)
     first = _learnt(found[f"A{draw.digits}", None], math.log(2) / 2)
     return min(_learnt(found[f"A{k}", None]) for k in range(draw.digits)) - first
 
 
 def uc1_lag(draw: Draw) -> float:
     """Steps from BA to UC1, in the digit of A1 to A3 where it is least."""
-    found = loss_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
-    return min(
-        _learnt(found[f"A{k}", Task.UC1]) - _learnt(found[f"A{k}", Task.BA]) for k in (1, 2, 3)
-    )
+    found = loss_curves(draw.metrics[:SHOWN], draw.layout)
+    return min(_learnt(found[f"A{k}", "UC1"]) - _learnt(found[f"A{k}", "BA"]) for k in (1, 2, 3))
 
 
 def top_column_lead(draw: Draw) -> float:
     """How much less loss the highest column's digit has than those below, in its worst task."""
-    found = loss_curves(draw.metrics[:SHOWN], draw.layout.answer_names)
+    found = loss_curves(draw.metrics[:SHOWN], draw.layout)
 
     def mean(k: int, task: Task) -> float:
-        curve = found[f"A{k}", task]
+        curve = found[f"A{k}", task.name]
         return float(np.nansum(curve.losses * curve.counts) / curve.counts.sum())
 
     top = draw.digits - 1

@@ -229,7 +229,8 @@ class Run(RunDirectory):
 
     def engine(self, seed: int = 0) -> Engine:
         """An engine for interventions on the model; means are over the questions of the seed."""
-        return Engine(self.model(), Samples(self.model().config.digits, seed).varied)
+        layout = self.config.model.layout
+        return Engine(self.model(), Samples(layout.digits, seed, layout.operation).varied)
 
     def shelf(self) -> Shelf:
         """All findings that can be used, for the report and its figures."""
@@ -262,10 +263,9 @@ class Run(RunDirectory):
     def attention_figure(self, question: str) -> Figure:
         """Where every head looks, at every row, for one question."""
         from carryscope.report.figures.grids import one_pattern
-        from carryscope.task.questions import parse_question
 
         layout = self.config.model.layout
-        tokens = layout.encode(parse_question(question, layout.digits))
+        tokens = layout.encode(layout.parse(question))
         _, patterns = PlainModel.read(self.directory)(tokens)
         return one_pattern(patterns[0], layout.text(tokens[0]), layout)
 

@@ -8,6 +8,7 @@ import pytest
 import carryscope
 from carryscope.core.errors import CallError
 from carryscope.dissection.story import LEARNT_LOSS, LossCurve, TrainingStory, training_story
+from carryscope.task.tokens import Format
 from carryscope.training.checkpoint import read_metrics
 from carryscope.training.losses import StepRecord
 
@@ -45,7 +46,7 @@ def record(step, loss_of):
 
 
 def story_of(loss_of, steps=1200):
-    return training_story([record(step, loss_of) for step in range(1, steps + 1)], 2, NAMES)
+    return training_story([record(step, loss_of) for step in range(1, steps + 1)], Format(2))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def lines():
 
 @pytest.fixture(scope="module")
 def shipped():
-    return training_story(read_metrics(SHIPPED), 5, [f"A{k}" for k in reversed(range(6))])
+    return training_story(read_metrics(SHIPPED), Format(5))
 
 
 def by_name(story):
@@ -125,7 +126,7 @@ def test_a_single_step_has_neither_phases_nor_order():
 
 def test_no_steps_at_all_are_refused():
     with pytest.raises(CallError, match="at least one step"):
-        training_story([], 2, NAMES)
+        training_story([], Format(2))
 
 
 def test_tasks_that_never_occurred_are_left_open():
@@ -133,7 +134,7 @@ def test_tasks_that_never_occurred_are_left_open():
         StepRecord(step, 2.0, [2.0] * 3, {"BA": [2.0] * 3}, {"BA": [64] * 3})
         for step in range(1, 41)
     ]
-    story = training_story(bare, 2, NAMES)
+    story = training_story(bare, Format(2))
     assert by_name(story)["A1 UC1"].learnt_at is None
     assert set(story.curves.task_loss["A1"]["UC1"]) == {None}
 
@@ -143,7 +144,7 @@ def test_a_sign_has_a_curve_but_no_part_in_the_order():
         StepRecord(step, 1.0, [0.0, 1.0, 1.0], {"BA": [None, 1.0, 1.0]}, {"BA": [0, 64, 64]})
         for step in range(1, 41)
     ]
-    story = training_story(signed, 1, ["A2", "A1", "A0"])
+    story = training_story(signed, Format(1, "signed"))
     assert story.curves.digit_loss["A2"] == [0.0] * 40
     assert [digit.digit for digit in story.digits] == ["A1", "A0"]
     assert "A2" not in story.curves.task_loss

@@ -198,7 +198,7 @@ def test_differences_are_understood_as_people_type_them(text, asked):
     [
         ("5--3", SUBTRACT, "A difference is two numbers with one '-' between them. Got '5--3'."),
         ("5-", SUBTRACT, "A difference is two numbers with one '-' between them. Got '5-'."),
-        ("5+3", SUBTRACT, "A difference has only digits and one '-'. Got '+' in '5+3'."),
+        ("5+3", SUBTRACT, "This model only subtracts, without signs. Got a plus sign in '5+3'."),
         ("", SUBTRACT, "Type a difference such as 445-555. Got an empty question."),
         ("-5+3", MIXED, "A question is two numbers with one '+' or '-' between them. Got '-5+3'."),
         ("5--3", MIXED, "A question is two numbers with one '+' or '-' between them. Got '5--3'."),

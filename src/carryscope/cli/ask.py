@@ -30,14 +30,15 @@ def ask(
     csv: bool = False,
     json: Json = False,
 ) -> None:
-    """Ask a model a sum and see each digit of its answer.
+    """Ask a model a sum or a difference and see each digit of its answer.
 
-    Call it as `carryscope ask [RUN] "445+555"`. For each wrong digit a sentence says why: where
-    the carry is made and which columns the heads read. For each digit of the answer it shows the
-    model's choice and its probability, the truth, the digit's task (BA no carry arrives, UC1 a
-    carry arrives, US9 it arrives at a column that sums to 9), how many columns of nines lie
-    below, and which tokens each head reads. Several sums are answered in one table; `-` reads
-    them from standard input, one on a line.
+    Call it as `carryscope ask [RUN] "445+555"`, or "445-555" if the model subtracts. For each
+    wrong digit a sentence says why: where the carry is made and which columns the heads read. For
+    each digit of the answer it shows the model's choice and its probability, the truth, the
+    digit's task (BA no carry arrives, UC1 a carry arrives, US9 it arrives at a column that sums to
+    9; in subtraction MD, UB, UZ), how many columns of nines lie below, and which tokens each head
+    reads. Several sums are answered in one table; `-` reads them from standard input, one on a
+    line.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def _split(words: Sequence[str], file: Path | None) -> tuple[str | None, list[st
             raise CallError(f"There is no option {word}. See {command('ask', '--help')}.")
     run = words[0] if words and _names_a_run(words[0]) else None
     sums = list(words[1:] if run else words)
-    if "+" in sums:
+    if "+" in sums or (STANDARD_INPUT in sums and any(word.isdigit() for word in sums)):
         raise CallError(f"Put each sum in quotes: {example(run)}. Got {len(words)} words.")
     if file is not None:
         sums += _lines(read_bytes(file, pipes=True).decode(errors="replace"))

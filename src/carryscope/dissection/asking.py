@@ -30,9 +30,9 @@ from carryscope.dissection.interventions import (
 )
 from carryscope.model.config import ModelConfig
 from carryscope.model.plain import PlainModel
-from carryscope.task.columns import Columns, Task
+from carryscope.task.columns import Columns
 from carryscope.task.operation import Array
-from carryscope.task.questions import Questions, parse_question
+from carryscope.task.questions import Questions
 from carryscope.task.tokens import Format
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Digit(msgspec.Struct, frozen=True, kw_only=True):
     probability: float
     """Of the token the model chose."""
     task: str | None = None
-    """BA, UC1 or US9; none for a sign."""
+    """BA, UC1 or US9; in subtraction MD, UB or UZ; none for a sign."""
     look_ahead: int | None = None
     """How many columns directly below propagate."""
     carrying: bool | None = None
@@ -110,7 +110,7 @@ def answers_without(model: Transformer, texts: Sequence[str], without: Without) 
     changes = taken_away(without, config)
     for change in changes:
         check(change, config, len(texts))
-    engine = Engine(model, Samples(config.digits, REFERENCE_SEED).varied)
+    engine = Engine(model, Samples(config.digits, REFERENCE_SEED, config.layout.operation).varied)
     silent = _silenced(changes, config)
     return _in_chunks(config, texts, lambda chunk: _changed(engine, changes, chunk), silent)
 
@@ -133,7 +133,7 @@ def _silenced(
 def _in_chunks(
     config: ModelConfig, texts: Sequence[str], reader: Callable[[slice], Read], silent: Array
 ) -> list[Answer]:
-    questions = [parse_question(text, config.digits) for text in texts]
+    questions = [config.layout.parse(text) for text in texts]
     given: list[Answer] = []
     for start in range(0, len(questions), CHUNK):
         chunk = slice(start, start + CHUNK)
@@ -203,7 +203,7 @@ def _needs(columns: Columns, digit: int) -> dict[str, Any]:
     if digit > columns.digits:
         return {}
     return {
-        "task": Task(int(columns.task[0, digit])).name,
+        "task": next(t for t in columns.operation.classes if columns.in_task(t)[0, digit]),
         "look_ahead": int(columns.look_ahead[0, digit]),
         "carrying": bool(columns.carry_in[0, digit]),
     }

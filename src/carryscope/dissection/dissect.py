@@ -122,7 +122,7 @@ def dissect(
         model=model.config,
     )
     yield found
-    samples = Samples(model.config.digits, seed)
+    samples = Samples(model.config.digits, seed, model.config.layout.operation)
     engine = cache(lambda: Engine(model, samples.varied))
     records = list(metrics()) if "story" in parts else []
     needed = {*parts, "attention"} if BY_ATTENTION & {*parts} else {*parts}
@@ -130,8 +130,7 @@ def dissect(
     for part in found.missing(in_order, trained=bool(records)):
         with progress(part, unit="answers") as advance:
             if part == "story":
-                names = model.config.layout.answer_names
-                finding: object = training_story(records, samples.digits, names)
+                finding: object = training_story(records, model.config.layout)
             else:
                 read = [found.attention] if part in BY_ATTENTION else []
                 finding = STUDIES[part](engine(), samples, *read, advance)
@@ -158,5 +157,5 @@ def known_story(
         return dissection.story
     with contextlib.suppress(CallError):
         if records := metrics():
-            return training_story([*records], layout.digits, layout.answer_names)
+            return training_story([*records], layout)
     return None

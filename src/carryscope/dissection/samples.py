@@ -1,6 +1,6 @@
 """The questions of the experiments. All of them follow from one seed.
 
-In: a number of digits and a seed. Out: `Questions`, the same on every machine:
+In: a number of digits, a seed and an operation. Out: `Questions`, the same on every machine:
 
     Samples(digits=5, seed=0).nines_rich("edges", 256)
 """
@@ -18,7 +18,7 @@ from jaxtyping import Int
 from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns, QuestionClass
 from carryscope.task.curated import curated_questions
-from carryscope.task.operation import Array
+from carryscope.task.operation import ADD, Array, Operation
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import enriched, uniform, with_nines
 
@@ -38,6 +38,7 @@ class Samples:
 
     digits: int
     seed: int
+    operation: Operation = ADD
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -51,8 +52,9 @@ class Samples:
     def varied(self) -> Questions:
         """The curated questions, and batches by the paper's rule. Means are taken over these."""
         generator = self.generator("varied")
-        batches = [enriched(generator, BATCH, self.digits) for _ in range(BATCHES)]
-        return Questions.joined([curated_questions(self.digits), *batches])
+        asked = (self.digits, self.operation)
+        batches = [enriched(generator, BATCH, *asked) for _ in range(BATCHES)]
+        return Questions.joined([curated_questions(*asked), *batches])
 
     @cached_property
     def by_class(self) -> dict[QuestionClass, Questions]:
@@ -60,7 +62,9 @@ class Samples:
         generator = self.generator("by class")
         found: dict[QuestionClass, list[Questions]] = {kind: [] for kind in QuestionClass}
         for _ in range(_MOST_DRAWS):
-            drawn = enriched(generator, _DRAWN_AT_ONCE, self.digits, batch_share=1.0)
+            drawn = enriched(
+                generator, _DRAWN_AT_ONCE, self.digits, self.operation, batch_share=1.0
+            )
             classes = Columns.of(drawn).question_class
             for kind, parts in found.items():
                 missing = PER_CLASS - sum(map(len, parts))
@@ -76,7 +80,7 @@ class Samples:
         So long look-aheads, which are hard, are as common as short ones.
         """
         generator = self.generator(purpose)
-        questions = uniform(generator, count, self.digits)
+        questions = uniform(generator, count, self.digits, self.operation)
         cells = generator.random((count, self.digits)) < generator.random((count, 1))
         return with_nines(generator, questions, cells)
 

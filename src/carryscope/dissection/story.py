@@ -22,8 +22,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from carryscope.core.errors import CallError
 from carryscope.core.words import listed
-from carryscope.task.columns import Task
 from carryscope.task.operation import BASE, Array
+from carryscope.task.tokens import Format
 from carryscope.training.losses import StepRecord
 
 WINDOW = 51
@@ -91,18 +91,19 @@ class LossCurve:
 
 
 def loss_curves(
-    metrics: list[StepRecord], names: list[str]
-) -> dict[tuple[str, Task | None], LossCurve]:
+    metrics: list[StepRecord], layout: Format
+) -> dict[tuple[str, str | None], LossCurve]:
     """The curve of each answer token, on the questions of each task and (None) on all."""
+    names = layout.answer_names
     no_loss: list[float | None] = [None] * len(names)
     no_count = [0] * len(names)
     # A sign belongs to no task; each digit of each question to one.
     sizes = [max([1, *map(sum, zip(*r.task_count.values(), strict=True))]) for r in metrics]
-    losses: dict[Task | None, list[list[float | None]]] = {None: [[*r.digit_loss] for r in metrics]}
-    counts: dict[Task | None, list[list[int]]] = {None: [[size] * len(names) for size in sizes]}
-    for task in Task:
-        losses[task] = [r.task_loss.get(task.name, no_loss) for r in metrics]
-        counts[task] = [r.task_count.get(task.name, no_count) for r in metrics]
+    losses: dict[str | None, list[list[float | None]]] = {None: [[*r.digit_loss] for r in metrics]}
+    counts: dict[str | None, list[list[int]]] = {None: [[size] * len(names) for size in sizes]}
+    for task in layout.operation.classes:
+        losses[task] = [r.task_loss.get(task, no_loss) for r in metrics]
+        counts[task] = [r.task_count.get(task, no_count) for r in metrics]
     steps = np.array([record.step for record in metrics])
     return {
         (name, task): LossCurve(steps, loss, count)
@@ -152,7 +153,7 @@ class TrainingStory(msgspec.Struct, frozen=True, kw_only=True):
     """The threshold below which a loss counts as learnt."""
     curves: Curves
     digits: list[DigitStory]
-    """In the order the model writes them, without a sign."""
+    """In the order the model writes them, without a sign that is always the same."""
     pairs: list[PairStory]
     statements: list[str]
     """The story in a few sentences."""
@@ -162,41 +163,45 @@ class TrainingStory(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(self.statements)
 
 
-def training_story(
-    metrics: list[StepRecord], digits: int, answer_names: list[str]
-) -> TrainingStory:
-    """The story of a training, from one record per step and the names of the answer tokens."""
+def training_story(metrics: list[StepRecord], layout: Format) -> TrainingStory:
+    """The story of a training, from one record per step and the layout of its questions."""
     if not metrics:
         raise CallError("A training story needs at least one step. Got none.")
-    curves = loss_curves(metrics, answer_names)
-    pairs = {pair: curves[pair] for pair in _pairs(digits)}
+    curves, names = loss_curves(metrics, layout), layout.answer_names
+    pairs = {pair: curves[pair] for pair in _pairs(layout)}
+    told = names if layout.operation.signed else names[layout.signs :]
     story = TrainingStory(
         steps=len(metrics),
         learnt_loss=LEARNT_LOSS,
-        curves=_thinned({name: curves[name, None] for name in answer_names}, pairs),
-        digits=[
-            _digit_story(name, curves[name, None], digits) for name in answer_names[-digits - 1 :]
-        ],
+        curves=_thinned({name: curves[name, None] for name in names}, pairs),
+        digits=[_digit_story(name, curves[name, None], layout) for name in told],
         pairs=[
-            PairStory(digit=digit, task=task.name, learnt_at=curve.stays_below(LEARNT_LOSS))
+            PairStory(digit=digit, task=task, learnt_at=curve.stays_below(LEARNT_LOSS))
             for (digit, task), curve in pairs.items()
         ],
         statements=[],
     )
-    said = [sentence for sentence in (_digits(story), _tasks(story)) if sentence]
+    said = [sentence for sentence in (_digits(story), *_tasks(story, layout)) if sentence]
     return msgspec.structs.replace(story, statements=said)
 
 
-def _pairs(digits: int) -> list[tuple[str, Task]]:
-    """The tasks of each digit. No carry arrives at A0; A_n has no column that passes one on."""
-    top = range(1, digits + 1)
-    digits_of = {Task.BA: range(digits + 1), Task.UC1: top, Task.US9: top[:-1]}
-    return [(f"A{k}", task) for k in range(digits + 1) for task in Task if k in digits_of[task]]
+def _pairs(layout: Format) -> list[tuple[str, str]]:
+    """The tasks of each digit. No carry arrives at A0; A_n has no column that passes one on.
+
+    No borrow arrives at A_n, since the smaller number is taken from the larger one.
+    """
+    every = range(layout.digits + 1)
+    digits_of: dict[str, range] = {}
+    for one in layout.operation.each_part:
+        top = range(1, layout.digits + 1 - one.signed)
+        digits_of |= zip(one.subtasks.classes, (every, top, top[:-1]), strict=True)
+    return [(f"A{k}", task) for k in every for task, at in digits_of.items() if k in at]
 
 
-def _digit_story(name: str, curve: LossCurve, digits: int) -> DigitStory:
+def _digit_story(name: str, curve: LossCurve, layout: Format) -> DigitStory:
     # A model starts above guessing, because it first learns that answers are made of digits.
-    guessing = math.log(2 if name == f"A{digits}" else BASE)
+    two_values = name in layout.answer_names[: -layout.digits]
+    guessing = math.log(2 if two_values else BASE)
     early = min(guessing, float(curve.smooth[0]))
     return DigitStory(
         digit=name,
@@ -206,14 +211,14 @@ def _digit_story(name: str, curve: LossCurve, digits: int) -> DigitStory:
     )
 
 
-def _thinned(tokens: dict[str, LossCurve], pairs: dict[tuple[str, Task], LossCurve]) -> Curves:
+def _thinned(tokens: dict[str, LossCurve], pairs: dict[tuple[str, str], LossCurve]) -> Curves:
     """The curves at few enough steps to draw."""
     first = next(iter(tokens.values()))
     total = len(first.steps)
     kept = np.linspace(0, total - 1, min(total, CURVE_POINTS)).round().astype(int)
     by_task: dict[str, dict[str, list[float | None]]] = {}
     for (name, task), curve in pairs.items():
-        by_task.setdefault(name, {})[task.name] = curve.points(kept)
+        by_task.setdefault(name, {})[task] = curve.points(kept)
     return Curves(
         window=2 * first.reach + 1,
         steps=first.steps[kept].tolist(),
@@ -233,10 +238,13 @@ def _digits(story: TrainingStory) -> str:
     return f"{said}. Never learnt: {listed(never)}." if never else f"{said}."
 
 
-def _tasks(story: TrainingStory) -> str:
+def _tasks(story: TrainingStory, layout: Format) -> list[str]:
     """Whether tasks came in the framework's order: BA, then UC1, then US9."""
     when = {(pair.digit, pair.task): pair.learnt_at or math.inf for pair in story.pairs}
-    base, carry, nine = (task.name for task in (Task.BA, Task.UC1, Task.US9))
+    return [_order(when, *one.subtasks.classes) for one in layout.operation.each_part]
+
+
+def _order(when: dict[tuple[str, str], float], base: str, carry: str, nine: str) -> str:
     lags = [when[d, carry] - when[d, base] for d, task in when if task == carry]
     known = [lag for lag in lags if not math.isnan(lag)]  # infinity less infinity: neither learnt
     early = [d for d, task in when if task == nine and when[d, nine] < when[d, carry]]

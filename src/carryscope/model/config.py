@@ -7,6 +7,7 @@ import math
 import msgspec
 
 from carryscope.core.errors import require
+from carryscope.task.operation import OPERATIONS, OperationName
 from carryscope.task.tokens import Format, FormatName
 
 FORMAT_VERSION = 1
@@ -30,6 +31,10 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     digits: int = 5
     """Digits of each number in a question."""
+
+    operation: OperationName = "addition"
+    """`addition`, `subtraction`, or `mixed`: each question has its own. Answers that can be
+    negative need the signed format and 15 tokens."""
 
     format: FormatName = "plain"
     """`plain` 12345+67890=080235, or `signed` 12345+67890=+080235."""
@@ -70,12 +75,14 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if self.d_mlp == -1:
             msgspec.structs.force_setattr(self, "d_mlp", 4 * self.d_model)
         require(self.d_mlp >= 0, "d_mlp must be at least 0", self.d_mlp)
+        known = self.operation in OPERATIONS
+        require(known, f"operation must be one of {', '.join(OPERATIONS)}", self.operation)
         _ = self.layout
 
     @property
     def layout(self) -> Format:
         """How questions are written as tokens for this model."""
-        return Format(self.digits, self.format, self.vocabulary)
+        return Format(self.digits, self.format, self.vocabulary, OPERATIONS[self.operation])
 
     @property
     def context(self) -> int:

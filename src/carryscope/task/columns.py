@@ -181,6 +181,15 @@ class Columns:
         task[:, :-1] += self.make_sum_9 & self.carry_in[:, :-1]
         return task
 
+    def in_task(self, name: str) -> Bool[Array, "batch digit"]:
+        """Which answer digits are of a task class of an operation: of BA, or of MD."""
+
+        def where(one: Operation) -> Array:
+            named = dict(zip(one.subtasks.classes, Task, strict=True))
+            return np.equal(self.task, named.get(name, -1))
+
+        return self.each(where)
+
     @cached_property
     def question_class(self) -> Int[Array, " batch"]:
         """The `QuestionClass`: by the longest distance any carry travels."""

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Int
@@ -94,6 +94,11 @@ class Subtasks:
     uses_and_passes: str
     """A carry arrives at a column that propagates: US9, UZ."""
 
+    @property
+    def classes(self) -> tuple[str, str, str]:
+        """The task classes of an answer digit, in the order of `Task`: BA, UC1, US9."""
+        return self.base, self.uses, self.uses_and_passes
+
 
 @dataclass(frozen=True, eq=False)
 class Operation:
@@ -113,6 +118,16 @@ class Operation:
     """Whether an answer can be negative. Then the numbers are exchanged, and a sign says so."""
     parts: tuple[Operation, ...] = ()
     """The operations of a mixture, in which each question has its own. A mixture has no tables."""
+
+    @property
+    def each_part(self) -> tuple[Operation, ...]:
+        """The operations that a question can have: those of a mixture, or this one."""
+        return self.parts or (self,)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of all task classes: BA, UC1, US9, and in a mixture also MD, UB, UZ."""
+        return tuple(name for part in self.each_part for name in part.subtasks.classes)
 
     def each(self, kind: Int[Array, " batch"] | None, of: Callable[[Operation], Any]) -> Array:
         """What `of` gives for each question's own operation.
@@ -257,3 +272,12 @@ MIXED = Operation(
     parts=(ADD, SUBTRACT),
 )
 """Both, each question with its own operation."""
+
+OperationName = Literal["addition", "subtraction", "mixed"]
+
+OPERATIONS: dict[OperationName, Operation] = {
+    "addition": ADD,
+    "subtraction": SUBTRACT,
+    "mixed": MIXED,
+}
+"""What a model can learn, by its name in files and options."""

@@ -94,7 +94,7 @@ class Questions:
 
     def texts(self) -> list[str]:
         """The questions as a person writes them: `445+555`."""
-        operations = self.operation.parts or (self.operation,)
+        operations = self.operation.each_part
         kinds = [0] * len(self) if self.kind is None else self.kind.tolist()
         return [
             operations[kind].text(*pair) for kind, pair in zip(kinds, self.integers(), strict=True)
@@ -151,16 +151,17 @@ def parse_question(text: str, digits: int, operation: Operation = ADD) -> Questi
     A mixture takes a question of any of its operations. Each kind of mistake has its own one-line
     message.
     """
-    words, known = operation.words, {one.symbol: one for one in operation.parts or (operation,)}
+    words, known = operation.words, {one.symbol: one for one in operation.each_part}
     typed = text.strip().removesuffix("=").strip()
     if not typed:
         example = next(iter(known.values())).text(445, 555)
         raise CallError(f"Type a {words.question} such as {example}. Got an empty question.")
     typed = typed.replace(_PASTED, _MINUS)
-    if _MINUS not in known and _MINUS in typed:
-        raise CallError(
-            f"This model only {words.verb}, without signs. Got a minus sign in '{text}'."
-        )
+    for one, sign in zip(MIXED.parts, ("plus", "minus"), strict=True):
+        if one.symbol not in known and one.symbol in typed:
+            raise CallError(
+                f"This model only {words.verb}, without signs. Got a {sign} sign in '{text}'."
+            )
     symbols, named = re.escape("".join(known)), " or ".join(f"'{symbol}'" for symbol in known)
     stray = re.search(rf"[^0-9{symbols}\s]", typed)
     if stray:

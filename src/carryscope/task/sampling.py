@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from carryscope.core.errors import CallError
-from carryscope.task.operation import ADD, BASE, Array, Operation, State
+from carryscope.task.operation import ADD, BASE, SUBTRACT, Array, Operation, State
 from carryscope.task.questions import Questions, check_digits
 from carryscope.task.strata import ANY_STATE, pattern_states
 
@@ -31,13 +31,21 @@ PAPER_CELL_SHARE = 0.2
 
 
 def uniform(
-    generator: np.random.Generator, count: int, digits: int, operation: Operation = ADD
+    generator: np.random.Generator,
+    count: int,
+    digits: int,
+    operation: Operation = ADD,
+    *,
+    differences: float = 0.5,
 ) -> Questions:
-    """Questions drawn uniformly from all 10^(2n), of a mixture each operation as often."""
+    """Questions drawn uniformly from all 10^(2n); of a mixture, this share are differences."""
     check_digits(digits)
     pair = generator.integers(0, BASE, (2, count, digits), dtype=np.int8)
-    parts = len(operation.parts)
-    kind = generator.integers(0, parts, count, dtype=np.int8) if parts else None
+    kind = None
+    if operation.parts:
+        subtract = operation.parts.index(SUBTRACT)
+        chosen = generator.random(count) < differences
+        kind = np.where(chosen, subtract, 1 - subtract).astype(np.int8)
     return Questions(pair[0], pair[1], operation, kind)
 
 
@@ -49,6 +57,7 @@ def enriched(
     *,
     batch_share: float = PAPER_BATCH_SHARE,
     cell_share: float = PAPER_CELL_SHARE,
+    differences: float = 0.5,
 ) -> Questions:
     """One training batch by the paper's rule.
 
@@ -56,7 +65,7 @@ def enriched(
     overwritten so that the column propagates, by changing the first number or the second, by
     a fair coin.
     """
-    questions = uniform(generator, count, digits, operation)
+    questions = uniform(generator, count, digits, operation, differences=differences)
     if generator.random() >= batch_share:
         return questions
     return with_nines(generator, questions, generator.random((count, digits)) < cell_share)
@@ -82,13 +91,15 @@ def near_nines(
 ) -> Questions:
     """The questions with the marked cells one off from propagating, on a side by a fair coin.
 
-    For addition these columns sum to 8 or 10. All pairs with that sum are as likely.
+    For addition these columns sum to 8 or 10, in subtraction their digits differ by 1. All pairs
+    of a raw value are as likely.
     """
-    operation = questions.operation.alone
     first, second = questions.first.copy(), questions.second.copy()
-    raws = operation.propagates + generator.choice((-1, 1), int(cells.sum()))
-    first[cells], second[cells] = _pairs_of(generator, raws, operation)
-    return Questions(first, second, operation)
+    for place, operation in enumerate(questions.operation.each_part):
+        ours = cells if questions.kind is None else cells & (questions.kind == place)[:, None]
+        raws = operation.propagates + generator.choice((-1, 1), int(ours.sum()))
+        first[ours], second[ours] = _pairs_of(generator, raws, operation)
+    return replace(questions, first=first, second=second)
 
 
 def with_states(
@@ -112,7 +123,14 @@ def with_states(
 def with_patterns(
     generator: np.random.Generator, count: int, patterns: Sequence[str], operation: Operation = ADD
 ) -> Questions:
-    """Questions of some patterns of states, evenly; a column of any state is uniform."""
+    """Questions of some patterns of states, evenly; a column of any state is uniform.
+
+    In a mixture each operation is as often.
+    """
+    if parts := operation.parts:
+        counts = [(count + place) // len(parts) for place in range(len(parts))]
+        each = zip(counts, parts, strict=True)
+        return Questions.joined([with_patterns(generator, n, patterns, one) for n, one in each])
     fixed = np.stack([pattern_states(pattern) for pattern in patterns])
     fixed = fixed[generator.integers(0, len(patterns), count)]
     free = uniform(generator, count, fixed.shape[1], operation)

@@ -21,7 +21,7 @@ from jaxtyping import Int
 from carryscope.core.errors import CallError, require
 from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, SUBTRACT, Array, Operation
-from carryscope.task.questions import Questions, check_digits
+from carryscope.task.questions import Questions, check_digits, parse_question
 
 T = TypeVar("T")
 
@@ -97,11 +97,15 @@ class Format:
         first, second = [f"D{i}" for i in columns], [f"D'{i}" for i in columns]
         return [*first, self.operation.symbol, *second, "=", *self.answer_names]
 
+    def parse(self, text: str) -> Questions:
+        """One question from what a person types."""
+        return parse_question(text, self.digits, self.operation)
+
     def encode(
         self, questions: Questions, answer: Int[Array, "batch digit"] | None = None
     ) -> Int[Array, "batch position"]:
         """The questions as tokens, with their true answers or with the given digits."""
-        asked, known = (one.parts or (one,) for one in (questions.operation, self.operation))
+        asked, known = questions.operation.each_part, self.operation.each_part
         if not set(asked) <= set(known):
             raise CallError(
                 f"The questions must be of {self.operation.name}. Got {questions.operation.name}."

@@ -49,7 +49,8 @@ Optimizer = Literal["adamw", "adam"]
 Stream = Literal["ours", "authors"]
 
 _SHARES = (
-    "enriched_batches enriched_cells nines near_nines nines_start paper_tail sharpness_start"
+    "enriched_batches enriched_cells nines near_nines nines_start paper_tail sharpness_start "
+    "differences"
 ).split()
 
 _NOT_NEGATIVE = (
@@ -137,7 +138,8 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     the whole along a line."""
 
     enriched_batches: float = PAPER_BATCH_SHARE
-    """Share of batches that get extra columns summing to 9 by the paper's rule."""
+    """Share of batches that get extra columns summing to 9 by the paper's rule. In subtraction
+    these, and all that are called nines below, are columns of equal digits."""
 
     enriched_cells: float = PAPER_CELL_SHARE
     """Share of columns made to sum to 9 in such a batch."""
@@ -149,6 +151,9 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     near_nines: float = 0.0
     """With our own rule, each question also draws a share of columns that sum to 8 or 10,
     uniformly between 0 and this, before the nines: what nearly passes a carry on but does not."""
+
+    differences: float = 0.5
+    """In a mixed training, the share of questions that are differences."""
 
     nines_start: float = 0.0
     """With our own rule, the first part of the steps, in which shares are drawn between 0.3
@@ -251,6 +256,9 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """None for an imported model."""
 
     def __post_init__(self) -> None:
+        authors = self.training is not None and self.training.stream == "authors"
+        if authors and self.model.operation != "addition":
+            raise CallError(f"The authors' stream has sums only. Got {self.model.operation}.")
         patterns = self.training.patterns if self.training is not None else ()
         if any(len(pattern) != self.model.digits for pattern in patterns):
             raise CallError(f"patterns must have {self.model.digits} letters, one per column.")

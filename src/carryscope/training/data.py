@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from carryscope.task.curated import without_curated
-from carryscope.task.operation import BASE
+from carryscope.task.operation import ADD, BASE, Operation
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import enriched, near_nines, uniform, with_nines, with_patterns
 from carryscope.training.config import LARGEST_SEED, TrainingConfig
@@ -29,14 +29,16 @@ _HELD_OUT_SEED = LARGEST_SEED + 1
 """No training can have it."""
 
 
-def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
+def training_batch(
+    recipe: TrainingConfig, digits: int, step: int, operation: Operation = ADD
+) -> Questions:
     """The batch of a step, counted from 0."""
     if recipe.stream == "authors":
         return _authors_stream(recipe, digits).batch(step)
     generator = np.random.default_rng((recipe.seed, step))
     count, done = recipe.batch_at(step), step / recipe.steps
     if recipe.nines and done < 1 - recipe.paper_tail:
-        questions = uniform(generator, count, digits)
+        questions = uniform(generator, count, digits, operation, differences=recipe.differences)
         if recipe.near_nines:
             shares = generator.uniform(0.0, recipe.near_nines, (count, 1))
             questions = near_nines(generator, questions, generator.random((count, digits)) < shares)
@@ -49,12 +51,14 @@ def training_batch(recipe: TrainingConfig, digits: int, step: int) -> Questions:
             generator,
             count,
             digits,
+            operation,
             batch_share=recipe.enriched_batches,
             cell_share=recipe.enriched_cells,
+            differences=recipe.differences,
         )
     if recipe.patterns:
         half = count // 2
-        drawn = with_patterns(generator, half, recipe.patterns)
+        drawn = with_patterns(generator, half, recipe.patterns, operation)
         questions = Questions.joined([drawn, questions[half:]])
     return without_curated(generator, questions)
 
@@ -100,12 +104,14 @@ _authors_stream = lru_cache(maxsize=2)(AuthorsStream)
 
 
 @lru_cache(maxsize=2)
-def held_out_questions(digits: int) -> Questions:
+def held_out_questions(digits: int, operation: Operation = ADD) -> Questions:
     """The fixed questions on which every model of this size is measured.
 
     They are drawn independently of all training data. From four digits on hardly any of them is
     ever trained on; with fewer digits there are too few questions to avoid it.
     """
     generator = np.random.default_rng((_HELD_OUT_SEED, digits))
-    batches = [enriched(generator, HELD_OUT_BATCH, digits) for _ in range(HELD_OUT_BATCHES)]
+    batches = [
+        enriched(generator, HELD_OUT_BATCH, digits, operation) for _ in range(HELD_OUT_BATCHES)
+    ]
     return Questions.joined(batches).frozen()

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from carryscope.task.columns import Columns, Task
+from carryscope.task.columns import Columns
 from carryscope.task.operation import Array
 from carryscope.task.tokens import Format
 
@@ -38,7 +38,8 @@ class StepRecord(msgspec.Struct, frozen=True):
     digit_loss: list[float]
     """Mean per answer token, in the order the model writes them."""
     task_loss: dict[str, list[float | None]]
-    """By task class (BA, UC1, US9), per answer token; null where the batch had no case."""
+    """By task class (BA, UC1, US9; in subtraction MD, UB, UZ), per answer token; null where the
+    batch had no case."""
     task_count: dict[str, list[int]]
     """How many questions of the batch are behind each of those."""
 
@@ -66,22 +67,22 @@ def blur(pattern: Float[Tensor, "batch head answer key"], layout: Format) -> Flo
 
 def step_record(step: int, losses: Float[Array, "batch answer"], columns: Columns) -> StepRecord:
     """The record of one step. A sign token belongs to no task."""
-    tasks = np.full(losses.shape, -1, dtype=np.int8)
-    tasks[:, losses.shape[1] - columns.digits - 1 :] = columns.task[:, ::-1]
-    of_task = [tasks == task for task in Task]
-    counts = np.stack([cases.sum(axis=0) for cases in of_task])
-    sums = np.stack([(losses * cases).sum(axis=0) for cases in of_task])
+    signs = losses.shape[1] - columns.digits - 1
+    counts: dict[str, list[int]] = {}
+    sums: dict[str, list[float]] = {}
+    for name in columns.operation.classes:
+        cases = np.pad(columns.in_task(name)[:, ::-1], ((0, 0), (signs, 0)))
+        counts[name] = cases.sum(axis=0).tolist()
+        sums[name] = (losses * cases).sum(axis=0).tolist()
     return StepRecord(
         step=step,
         loss=_short(losses.mean()),
         digit_loss=[_short(x) for x in losses.mean(axis=0)],
         task_loss={
-            task.name: [
-                _short(s / c) if c else None for s, c in zip(sums[task], counts[task], strict=True)
-            ]
-            for task in Task
+            name: [_short(s / c) if c else None for s, c in zip(sums[name], of, strict=True)]
+            for name, of in counts.items()
         },
-        task_count={task.name: counts[task].tolist() for task in Task},
+        task_count=counts,
     )
 
 

@@ -16,6 +16,7 @@ from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json
 from carryscope.model.config import ModelConfig, paper_width
 from carryscope.model.files import CONFIG_FILE, load_model, weights_hash
+from carryscope.task.operation import OPERATIONS
 from carryscope.training.config import RunConfig, TrainingConfig, differences
 
 
@@ -198,13 +199,16 @@ def changes(config: RunConfig) -> list[str]:
 def changed(config: RunConfig, overrides: Mapping[str, Any]) -> RunConfig:
     """A config with some fields of its model or its training replaced.
 
-    Widths that follow the paper's rule still follow it when heads or d_model change.
+    Widths that follow the paper's rule still follow it when heads or d_model change, and the
+    tokens follow the operation.
     """
     assert config.training is not None
     model, training = _taken(config.model, overrides), _taken(config.training, overrides)
     unknown = set(overrides) - set(model) - set(training)
     if unknown:
         raise CallError(f"There is no setting '{min(unknown)}' in a recipe.")
+    if OPERATIONS[model.get("operation", config.model.operation)].signed:
+        model = {"format": "signed", "vocabulary": 15} | model
     if config.model.d_model == paper_width(config.model.heads):
         model = {"d_model": 0} | model
     if config.model.d_model == config.model.heads * config.model.d_head:

@@ -19,7 +19,7 @@ from carryscope.model.prediction import answer, predict
 from carryscope.model.transformer import Transformer
 from carryscope.task.columns import Columns, QuestionClass
 from carryscope.task.curated import curated_questions
-from carryscope.task.operation import ADD, Array
+from carryscope.task.operation import Array
 from carryscope.task.sampling import uniform
 from carryscope.training.config import RunConfig
 from carryscope.training.data import HELD_OUT_BATCH, held_out_questions
@@ -73,10 +73,13 @@ def summarise(
 ) -> TrainingSummary:
     """Measure a trained model."""
     assert config.training is not None
-    digits, last = config.model.digits, metrics[-LAST_STEPS:]
-    held_out = predict(model, held_out_questions(digits), free_running=False)
+    layout, last = config.model.layout, metrics[-LAST_STEPS:]
+    held_out = predict(
+        model, held_out_questions(layout.digits, layout.operation), free_running=False
+    )
     generator = np.random.default_rng(_UNIFORM_SEED)
-    fresh = answer(model, uniform(generator, UNIFORM_QUESTIONS, digits), free_running=True)
+    drawn = uniform(generator, UNIFORM_QUESTIONS, layout.digits, layout.operation)
+    fresh = answer(model, drawn, free_running=True)
     return TrainingSummary(
         package_version=__version__,
         seed=config.training.seed,
@@ -104,7 +107,7 @@ def held_out_mean(losses: Float[Array, "question answer"]) -> Mean:
 
 def curated_exam(model: Transformer) -> dict[str, Share]:
     """The share of curated questions answered right, free-running, by question class."""
-    questions = curated_questions(model.config.digits)
+    questions = curated_questions(model.config.digits, model.config.layout.operation)
     correct = answer(model, questions, free_running=True).correct
     classes = Columns.of(questions).question_class
     return {
@@ -119,7 +122,8 @@ def card(summary: TrainingSummary, config: RunConfig) -> str:
     model, fresh, held_out = config.model, summary.uniform_correct, summary.held_out_loss
     curated = summary.curated_correct.items()
     exam = ", ".join(f"{kind} {share.count} of {share.of}" for kind, share in curated)
-    return f"""# A transformer that {ADD.words.verb} two {model.digits}-digit numbers
+    verb = model.layout.operation.words.verb
+    return f"""# A transformer that {verb} two {model.digits}-digit numbers
 
 {model.layers} layer{"s" * (model.layers > 1)}, {model.heads} head{"s" * (model.heads > 1)}, \
 d_model {model.d_model}, d_head {model.d_head}, d_mlp {model.d_mlp}, {model.format} format. \

@@ -69,7 +69,7 @@ class Trainer:
     def advance(self) -> StepRecord:
         """Make one step on fresh questions."""
         layout = self.model.config.layout
-        questions = training_batch(self.recipe, layout.digits, self.step)
+        questions = training_batch(self.recipe, layout.digits, self.step, layout.operation)
         tokens = torch.from_numpy(layout.encode(questions))
         rows = answer_rows(self.model, tokens)
         chances = logits_of(self.model, rows.written()).double().log_softmax(-1)

@@ -1,0 +1,152 @@
+"""Subtraction and mixed questions, from training to every command, as a user types them."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from untrained import untrained
+
+from carryscope.cli.main import run
+from carryscope.core.errors import CallError
+from carryscope.model.config import ModelConfig
+from carryscope.model.files import read_model_config, weights_hash
+from carryscope.task.columns import Columns
+from carryscope.task.operation import ADD, MIXED, OPERATIONS, SUBTRACT
+from carryscope.training.checkpoint import read_metrics
+from carryscope.training.config import TrainingConfig
+from carryscope.training.data import training_batch
+from carryscope.training.presets import run_config
+
+SIGNED = ("subtraction", "mixed")
+
+TINY = ["--preset", "tiny", "--d-model", "24", "--steps", "40", "--threads", "1"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> dict[str, Path]:
+    """A two-digit model of each operation that can be negative, trained for a moment."""
+    runs = {name: tmp_path_factory.mktemp("operations") / name for name in SIGNED}
+    for name, directory in runs.items():
+        assert run(["train", *TINY, "--operation", name, "--out", str(directory)]) == 0
+    return runs
+
+
+@pytest.fixture(params=SIGNED)
+def signed_run(request, trained, tmp_path) -> Path:
+    """A copy of one of them."""
+    return Path(shutil.copytree(trained[request.param], tmp_path / request.param))
+
+
+def test_the_tokens_follow_the_operation_and_the_operation_is_kept(signed_run):
+    config = read_model_config(signed_run)
+    assert (config.operation, config.format, config.vocabulary) == (signed_run.name, "signed", 15)
+    assert config.layout.operation is OPERATIONS[config.operation]
+
+
+def test_a_config_from_before_operations_is_of_addition():
+    assert msgspec.json.decode(b'{"digits": 2}', type=ModelConfig).operation == "addition"
+    with pytest.raises(CallError, match="operation must be one of"):
+        ModelConfig(operation="division")
+    with pytest.raises(CallError, match="needs the signed format and 15 tokens"):
+        ModelConfig(operation="subtraction")
+
+
+def test_the_same_weights_of_another_operation_are_another_model():
+    names = ("addition", "subtraction", "mixed")
+    shape = {"digits": 1, "heads": 1, "d_model": 4, "format": "signed", "vocabulary": 15}
+    hashes = {weights_hash(untrained(ModelConfig(operation=name, **shape))) for name in names}
+    assert len(hashes) == 3
+
+
+@pytest.mark.parametrize(
+    ("question", "truth"), [("12-99", "-087"), ("99 - 12", "+087"), ("5-5=", "+000")]
+)
+def test_a_difference_is_asked_as_it_is_written(signed_run, question, truth, capsys):
+    assert run(["ask", str(signed_run), question, "--csv"]) == 0
+    assert f",{truth}," in capsys.readouterr().out
+
+
+def test_a_mixed_model_answers_both_in_one_table(trained, capsys):
+    assert run(["ask", str(trained["mixed"]), "12+99", "12-99", "--csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split(",")[2] for line in lines] == ["+111", "-087"]
+
+
+@pytest.mark.parametrize("question", ["5--3", "5-", "-5+3", "-5", "123-4", "5-+3", "5*3"])
+def test_what_is_no_difference_is_refused_in_one_line(signed_run, question, capsys):
+    assert run(["ask", str(signed_run), question]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "said"),
+    [
+        ("fast-5", "5-3", "only adds, without signs. Got a minus sign in '5-3'"),
+        ("subtraction", "5+3", "only subtracts, without signs. Got a plus sign in '5+3'"),
+    ],
+)
+def test_an_operation_that_the_model_does_not_know_is_refused(
+    name, question, said, trained, capsys
+):
+    assert run(["ask", str(trained.get(name, name)), question]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_three_words_are_no_difference_and_wait_for_no_input(trained, capsys):
+    assert run(["ask", str(trained["mixed"]), "12", "-", "99"]) == 2
+    assert "in quotes" in capsys.readouterr().err
+
+
+def test_losses_are_recorded_under_the_names_of_each_operation(trained):
+    names = {name: set(read_metrics(path)[0].task_loss) for name, path in trained.items()}
+    assert names["subtraction"] == {"MD", "UB", "UZ"}
+    assert names["mixed"] == {"BA", "UC1", "US9", "MD", "UB", "UZ"}
+
+
+def test_task_classes_count_every_digit_of_a_mixed_batch_once(trained):
+    record = read_metrics(trained["mixed"])[0]
+    counts = np.sum(list(record.task_count.values()), axis=0)
+    assert counts.tolist() == [0, 128, 128, 128]  # the sign has no task
+
+
+@pytest.mark.parametrize(
+    ("share", "least", "most"), [(0.0, 0, 0), (0.5, 400, 600), (1.0, 999, 1000)]
+)
+def test_a_recipe_says_which_share_of_a_mixture_are_differences(share, least, most):
+    recipe = TrainingConfig(batch=1000, differences=share)
+    batch = training_batch(recipe, 4, 0, MIXED)
+    assert least <= (batch.kind == MIXED.parts.index(SUBTRACT)).sum() <= most
+
+
+@pytest.mark.parametrize("operation", [ADD, SUBTRACT, MIXED])
+def test_our_own_rule_makes_cascades_of_every_operation(operation):
+    recipe = TrainingConfig(batch=2000, nines=1.0, near_nines=0.7, paper_tail=0.0)
+    columns = Columns.of(training_batch(recipe, 5, 0, operation))
+    passing = columns.make_sum_9.mean(axis=1)
+    for kind in range(len(operation.parts)) or [None]:
+        ours = slice(None) if kind is None else columns.kind == kind
+        assert 0.4 < passing[ours].mean() < 0.6
+        assert (columns.look_ahead[ours] >= 4).any()
+
+
+def test_near_misses_of_a_mixture_are_one_off_in_each_operation():
+    recipe = TrainingConfig(batch=4000, nines=1e-9, near_nines=1.0, paper_tail=0.0)
+    columns = Columns.of(training_batch(recipe, 5, 0, MIXED))
+    for place, one in enumerate(MIXED.parts):
+        off = np.abs(columns.sums[columns.kind == place] - one.propagates) == 1
+        assert off.mean() > 0.5
+
+
+def test_patterns_of_a_mixture_are_drawn_for_both_operations():
+    recipe = TrainingConfig(batch=400, patterns=("KPPG",))
+    batch = training_batch(recipe, 4, 0, MIXED)
+    state = np.stack([one.state[batch.first, batch.second] for one in MIXED.parts])
+    fits = (state[batch.kind, np.arange(400)][:, ::-1] == [0, 1, 1, 2]).all(axis=1)
+    assert [fits[batch.kind == place].sum() >= 90 for place in (0, 1)] == [True, True]
+
+
+def test_the_authors_stream_has_sums_only():
+    with pytest.raises(CallError, match="sums only. Got mixed"):
+        run_config("paper-5", {"operation": "mixed"})
