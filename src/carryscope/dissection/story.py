@@ -244,7 +244,7 @@ def _tasks(story: TrainingStory, layout: Format) -> list[str]:
     return [_order(when, *one.subtasks.classes) for one in layout.operation.each_part]
 
 
-def _order(when: dict[tuple[str, str], float], base: str, carry: str, nine: str) -> str:
+def _order(when: dict[tuple[str, str], int | float], base: str, carry: str, nine: str) -> str:
     lags = [when[d, carry] - when[d, base] for d, task in when if task == carry]
     known = [lag for lag in lags if not math.isnan(lag)]  # infinity less infinity: neither learnt
     early = [d for d, task in when if task == nine and when[d, nine] < when[d, carry]]
