@@ -161,10 +161,10 @@ def check(
     return checked
 
 
-def import_model(source: Path | str, directory: Path | str) -> Run:
+def import_model(source: Path | str, directory: Path | str, *, heads: int | None = None) -> Run:
     """A new run from a TransformerLens state dict."""
     source, directory = Path(source), Path(directory)
-    model = read_state_dict(source)
+    model = read_state_dict(source, heads=heads)
     with only_writer(directory):
         if (directory / CONFIG_FILE).exists():
             raise CallError(f"There is a run at {directory} already. Choose another --out.")

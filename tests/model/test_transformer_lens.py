@@ -21,6 +21,7 @@ from carryscope.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
 PEER = Path(os.environ.get("CARRYSCOPE_PEER", ROOT / ".venv-tl" / "bin" / "python"))
+PEER_4 = Path(os.environ.get("CARRYSCOPE_PEER_4", ROOT / ".venv-tl4" / "bin" / "python"))
 
 
 @pytest.fixture
@@ -67,6 +68,88 @@ def test_a_pickle_that_would_run_code_is_refused_and_does_not_run(tmp_path, monk
     assert not (tmp_path / "should-not-exist").exists()
 
 
+def of_version_4(model):
+    """A state dict as TransformerLens 4 writes it: no axis of heads, matrices transposed."""
+    flatten = {
+        **dict.fromkeys(("W_Q", "W_K", "W_V"), lambda t: t.permute(0, 2, 1).flatten(0, 1)),
+        **dict.fromkeys(("b_Q", "b_K", "b_V"), torch.flatten),
+        **dict.fromkeys(("W_U", "W_in", "W_out"), torch.t),
+        "W_O": lambda t: t.flatten(0, 1).T,
+    }
+    flat = {}
+    for name, tensor in model.state_dict().items():
+        part, _, kind = name.rpartition(".")
+        inner = [kind[2:].lower()] if part.endswith(("attn", "mlp")) else []
+        ending = "weight" if kind == "w" or kind.startswith("W_") else "bias"
+        flat[".".join([part, *inner, ending])] = flatten.get(kind, torch.clone)(tensor)
+    return flat
+
+
+def natively(state):
+    """The same before the bridge is put around the model."""
+    first = {
+        "embed": "tok_embed",
+        "pos_embed": "pos",
+        "unembed": "head",
+        "blocks": "layers",
+        "ln_final": "ln_out",
+    }
+    split = {name: name.partition(".") for name in state}
+    renamed = {
+        f"{first[part]}.{rest}".replace("mlp.", "mlp.fc_"): state[name]
+        for name, (part, _, rest) in split.items()
+    }
+    del renamed["head.bias"]
+    return renamed
+
+
+@pytest.mark.parametrize("d_mlp", [-1, 0])
+@pytest.mark.parametrize("native", [False, True])
+def test_the_names_of_version_4_are_read(random_model, tmp_path, d_mlp, native):
+    model = random_model(layers=2, heads=4, d_head=10, d_model=24, d_mlp=d_mlp)
+    model.unembed.b_U.data.zero_()
+    state = of_version_4(model)
+    torch.save(natively(state) if native else state, tmp_path / "m.pth")
+    again = read_state_dict(tmp_path / "m.pth", heads=4)
+    assert again.config == model.config
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(again.state_dict()[name], tensor), name
+
+
+def test_the_heads_of_version_4_come_from_a_name_a_config_or_a_person(random_model, tmp_path):
+    model = random_model(heads=4, d_head=10, d_model=24)
+    folder = tmp_path / "QuantaMaths_add_d5_l1_h4_t15K_s372001"
+    folder.mkdir()
+    for name in ("add_d5_l1_h4_t15K_s1.pth", "m.pth", "QuantaMaths_add_d5_l1_h4_t1K_s1/model.pth"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        torch.save(of_version_4(model), tmp_path / name)
+    with pytest.raises(CallError, match=r"m.pth does not say how many heads.* Add --heads N"):
+        read_state_dict(tmp_path / "m.pth")
+    with pytest.raises(CallError, match=r"7 heads must divide the axis of blocks.0.attn.W_Q"):
+        read_state_dict(tmp_path / "m.pth", heads=7)
+    with pytest.raises(CallError, match=r"heads must be at least 1. Got 0"):
+        read_state_dict(tmp_path / "m.pth", heads=0)
+    (tmp_path / "training_loss.json").write_text('{"Config": {"n_heads": 4}, "TrainingLoss": [1]}')
+    for name in ("add_d5_l1_h4_t15K_s1.pth", "m.pth", "QuantaMaths_add_d5_l1_h4_t1K_s1/model.pth"):
+        assert read_state_dict(tmp_path / name).config == model.config
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ('{"act_fn": "gelu"}', "act_fn must be relu. Got gelu"),
+        ('{"normalization_type": "RMS"}', "normalization_type must be LN. Got RMS"),
+        ('{"attention_dir": "bidirectional"}', "attention_dir must be causal"),
+        ('{"n_heads": "three"}', "The config next to .* does not fit: Expected `int"),
+        ("{", "is damaged"),
+    ],
+)
+def test_a_config_that_says_otherwise_is_refused(state_dict, config, message):
+    state_dict[1].with_name("config.json").write_text(config)
+    with pytest.raises(CallError, match=message):
+        read_state_dict(state_dict[1])
+
+
 def without(state, *names):
     return {name: tensor for name, tensor in state.items() if name not in names}
 
@@ -88,6 +171,11 @@ def without(state, *names):
         (lambda s: {**s, "pos_embed.W_pos": torch.tensor(1.0)}, "must have 2, 2 and 3 axes"),
         (lambda s: {**s, 7: torch.ones(2)}, "must hold a state dict of tensors. Got dict"),
         (lambda s: {"a": 1}, "must hold a state dict of tensors. Got dict"),
+        (lambda s: {**s, "mlm_head.W": torch.ones(2)}, "must be a decoder. Got an encoder"),
+        (
+            lambda s: {"embed.token_type_embed.W_token_type": torch.ones(2, 2)},
+            "must be a decoder. Got an encoder: it has embed.token_type_embed",
+        ),
         (lambda s: torch.ones(3), "must hold a state dict of tensors. Got Tensor"),
     ],
 )
@@ -128,7 +216,14 @@ SHAPES = {
     "signed-two-layers": {"layers": 2, "heads": 4, "d_model": 64, "format": "signed"},
     "later-library": {"vocabulary": 15, "format": "signed", "digits": 6},
     "attention-only": {"d_mlp": 0},
-    "wide-heads": {"heads": 4, "d_head": 10, "d_model": 24},
+    "wide-heads": {
+        "heads": 4,
+        "d_head": 170,
+        "d_model": 510,
+        "layers": 3,
+        "vocabulary": 15,
+        "format": "signed",
+    },
 }
 
 
@@ -136,11 +231,16 @@ def random_tokens(context: int) -> torch.Tensor:
     return torch.randint(0, 12, (8, context), generator=torch.Generator().manual_seed(0))
 
 
-def peer(*arguments: str) -> None:
-    """Run the script that stands beside this test, with TransformerLens."""
-    script = Path(__file__).with_name("transformer_lens_peer.py")
+def peer(*arguments: str, version: int = 2) -> None:
+    """Run a script that stands beside this test, with TransformerLens."""
+    python, script = (
+        (PEER, "transformer_lens_peer.py")
+        if version == 2
+        else (PEER_4, "transformer_lens_4_peer.py")
+    )
     quiet = {**os.environ, "HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"}
-    subprocess.run([PEER, script, *arguments], check=True, env=quiet, capture_output=True)
+    command = [python, Path(__file__).with_name(script), *arguments]
+    subprocess.run(command, check=True, env=quiet, capture_output=True)
 
 
 @pytest.mark.slow
@@ -170,6 +270,25 @@ class TestAgainstRealTransformerLens:
         assert model.config == config
         theirs = torch.load(tmp_path / "cache.pt", weights_only=True)["logits"]
         torch.testing.assert_close(model(tokens), theirs, atol=1e-4, rtol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PEER_4.exists(), reason="no venv of TransformerLens 4")
+@pytest.mark.parametrize("shape", [SHAPES["wide-heads"], SHAPES["attention-only"]])
+def test_version_4_converts_our_export_and_we_read_what_it_writes(random_model, tmp_path, shape):
+    model = random_model(**shape)
+    write_state_dict(model, tmp_path / "ours.pth")
+    torch.save(hooked_transformer_config(model.config), tmp_path / "config.pt")
+    tokens = random_tokens(model.config.context)
+    torch.save(tokens, tmp_path / "tokens.pt")
+    peer(str(tmp_path), version=4)
+    theirs = torch.load(tmp_path / "logits.pt", weights_only=True)
+    torch.testing.assert_close(model(tokens), theirs, atol=1e-4, rtol=0)
+    for name in ("converted.pth", "bridge.pth"):
+        again = read_state_dict(tmp_path / name, heads=model.config.heads)
+        assert again.config == model.config
+        for part, tensor in model.state_dict().items():
+            assert torch.equal(again.state_dict()[part], tensor), part
 
 
 @pytest.mark.slow

@@ -9,11 +9,11 @@ from carryscope.cli.options import AnyRun, Json, OutFile, RunName
 from carryscope.cli.pages import place
 
 
-def import_(file: Path, /, *, out: Path, json: Json = False) -> None:
+def import_(file: Path, /, *, out: Path, heads: int | None = None, json: Json = False) -> None:
     """Make a run from a TransformerLens state dict (`.pth`).
 
-    Layers, heads, widths, digits and format follow from the shapes of its tensors. No code in
-    the file is run.
+    Layers, heads, widths, digits and format follow from the shapes of its tensors, the rest from
+    its name or a config.json or training_loss.json next to it. No code in the file is run.
 
     Parameters
     ----------
@@ -21,11 +21,13 @@ def import_(file: Path, /, *, out: Path, json: Json = False) -> None:
         The state dict, saved with torch.save(model.state_dict(), file).
     out
         The run directory to make.
+    heads
+        How many heads there are: TransformerLens 4 does not show it in the tensors.
     """
     from carryscope.api import import_model
     from carryscope.report.words import shape
 
-    config = import_model(file, out).config
+    config = import_model(file, out, heads=heads).config
     if json:
         print_json(config)
     else:

@@ -2,10 +2,13 @@
 
 In: a `.pth` file saved from a HookedTransformer. Out: a `Transformer` with the same logits;
 and back. Our parameters have TransformerLens names. What is left is to read the shape, and to
-handle the two constant buffers (`mask`, `IGNORE`) that its files also hold.
+handle the two constant buffers (`mask`, `IGNORE`) that its files also hold. TransformerLens 4
+has other names, and joins the heads into one axis: `bridge_names` undoes both.
 
-A state dict does not name the activation or the normalisation. We take ReLU and LayerNorm, which
-the paper's notebook and its authors' later library train.
+A state dict does not name the activation, the normalisation or the operation, nor, from
+TransformerLens 4, the number of heads. `Beside` reads what the file's name or a JSON file next to
+it says. Else we take ReLU and LayerNorm, which the paper's notebook and its authors' later library
+train.
 """
 
 from __future__ import annotations
@@ -16,21 +19,102 @@ import warnings
 import zipfile
 from pathlib import Path
 
+import msgspec
 import torch
 from torch import Tensor
 
-from carryscope.core.errors import CallError
+from carryscope.core.errors import CallError, require
 from carryscope.core.machine import check_memory
-from carryscope.core.storage import read_bytes, write_output
+from carryscope.core.storage import read_bytes, read_json, write_output
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import check_weights, with_weights
 from carryscope.model.transformer import Transformer
 
 _BUFFERS = ("attn.mask", "attn.IGNORE")
 
+_ENCODER = re.compile(r"token_type_embed|^(encoder|decoder|mlm_head|nsp_head|pooler)\b")
+"""Names that only models other than decoders have."""
 
-def read_state_dict(path: Path) -> Transformer:
-    """The model of a TransformerLens `.pth` file, its shape inferred from its tensors."""
+_NATIVE = {
+    r"^tok_embed\.": "embed.",
+    r"^pos\.": "pos_embed.",
+    r"^layers\.": "blocks.",
+    r"\.mlp\.fc_": ".mlp.",
+    r"^ln_out\.": "ln_final.",
+    r"^head\.": "unembed.",
+}
+"""TransformerLens 4: names of a model before the bridge is put around it."""
+
+_BRIDGED = {"embed": "E", "pos_embed": "pos", "unembed": "U"}
+"""TransformerLens 4: modules outside the blocks, and the letter of their weight in 2.x."""
+
+_NAME = re.compile(r"(?:^|_)(add|sub|mix|mul|mas)_d\d+_l\d+_h(\d+)_")
+"""How the paper's authors name a model: `ins1_mix_d6_l3_h4_t40K_s372001`."""
+
+_FILES = ("training_loss.json", "config.json", "{}.json", "{}_train.json")
+"""Where a file's neighbours say more, by its name without `.pth`."""
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What is known about a state dict besides its tensors; a config may say much more."""
+
+    model_name: str = ""
+    n_heads: int | None = None
+    act_fn: str | None = None
+    normalization_type: str | None = None
+    attention_dir: str | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> Beside:
+        """From the JSON files next to a state dict, the authors' or ours, and from its name."""
+        said: dict[str, object] = {}
+        for name in _FILES:
+            if (file := path.with_name(name.format(path.stem))).is_file():
+                found = read_json(file, dict)
+                parts = [found, found.get("Config"), found.get("model")]
+                said |= {k: v for part in parts if isinstance(part, dict) for k, v in part.items()}
+        folder = path.resolve().parent.name if path.stem == "model" else ""
+        for called in (path.stem, str(said.get("model_name")), folder):
+            if match := _NAME.search(called):
+                said = {"n_heads": int(match[2]), **said, "model_name": match[0].strip("_")}
+                break
+        try:
+            return msgspec.convert(said, cls)
+        except msgspec.ValidationError as error:
+            raise CallError(f"The config next to {path} does not fit: {error}.") from error
+
+    def check(self, source: Path) -> None:
+        """Refuse a model that computes something else than ours."""
+        for name, ours in (
+            ("act_fn", "relu"),
+            ("normalization_type", "LN"),
+            ("attention_dir", "causal"),
+        ):
+            if getattr(self, name) not in (ours, None):
+                raise CallError(f"{source}: {name} must be {ours}. Got {getattr(self, name)}.")
+
+
+def read_state_dict(path: Path, *, heads: int | None = None) -> Transformer:
+    """The model of a TransformerLens `.pth` file, its shape inferred from its tensors.
+
+    A file of TransformerLens 4 does not show how many heads there are: `heads` does, if neither
+    its name nor a config next to it does.
+    """
+    require(heads is None or heads >= 1, "heads must be at least 1", heads)
+    weights = _read_tensors(path)
+    beside = Beside.of(path)
+    beside.check(path)
+    # A few bytes can stand for a tensor of any size, until it is converted or copied.
+    described = {name: torch.empty(t.shape, device="meta").float() for name, t in weights.items()}
+    described = bridge_names(described, heads or beside.n_heads, path)
+    config = infer_config(described, path)
+    check_weights(config, described, path)
+    weights = bridge_names(weights, config.heads, path)
+    return with_weights(config, {name: t.float() for name, t in weights.items()}, path)
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a `.pth` file, without buffers; nothing in the file is run."""
     content = io.BytesIO(read_bytes(path))
     try:
         with warnings.catch_warnings():
@@ -52,11 +136,50 @@ def read_state_dict(path: Path) -> Transformer:
     weights = {name: t for name, t in loaded.items() if not name.endswith(_BUFFERS)}
     for name, tensor in weights.items():
         _check_tensor(name, tensor, path)
-    config = infer_config(weights, path)
-    # A few bytes can stand for a tensor of any size, until it is converted or copied.
-    described = {n: torch.empty(t.shape, device="meta").float() for n, t in weights.items()}
-    check_weights(config, described, path)
-    return with_weights(config, {name: t.float() for name, t in weights.items()}, path)
+    return weights
+
+
+def bridge_names(weights: dict[str, Tensor], heads: int | None, source: Path) -> dict[str, Tensor]:
+    """Weights of TransformerLens 4 with the names and axes of 2.x; others stay as they are."""
+    for old, new in _NATIVE.items():
+        weights = {re.sub(old, new, name): tensor for name, tensor in weights.items()}
+    if "embed.weight" not in weights:
+        return weights
+    if heads is None:
+        raise CallError(f"{source} does not say how many heads the model has. Add --heads N.")
+    named = {}
+    for name, tensor in weights.items():
+        older = _older_name(name)
+        named[older] = _split_heads(older, tensor, heads, source)
+    if "unembed.W_U" in named:
+        named.setdefault("unembed.b_U", torch.zeros_like(named["unembed.W_U"][0]))
+    return named
+
+
+def _older_name(name: str) -> str:
+    """Its name in TransformerLens 2.x: `blocks.0.attn.q.bias` was `blocks.0.attn.b_Q`."""
+    module, _, kind = name.rpartition(".")
+    inside, _, part = module.rpartition(".")
+    if part.startswith("ln"):
+        return f"{module}.{kind[0]}"
+    side = "W" if kind == "weight" else "b"
+    if part in _BRIDGED:
+        return f"{module}.{side}_{_BRIDGED[part]}"
+    return f"{inside}.{side}_{part if inside.endswith('mlp') else part.upper()}"
+
+
+def _split_heads(name: str, tensor: Tensor, heads: int, source: Path) -> Tensor:
+    """A weight of TransformerLens 4, whose matrices are transposed and have no axis of heads."""
+    kind = name.rpartition(".")[2]
+    if kind in ("W_O", "W_U", "W_in", "W_out"):
+        tensor = tensor.mT if tensor.ndim == 2 else tensor
+    if kind not in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V"):
+        return tensor
+    if tensor.ndim == 0 or len(tensor) % heads:
+        size = len(tensor) if tensor.ndim else "none"
+        raise CallError(f"{source}: {heads} heads must divide the axis of {name}. Got {size}.")
+    tensor = tensor.reshape(heads, -1, *tensor.shape[1:])
+    return tensor.mT if kind in ("W_Q", "W_K", "W_V") else tensor
 
 
 def _unpacked_size(content: io.BytesIO) -> int:
@@ -79,6 +202,8 @@ def _check_tensor(name: str, tensor: Tensor, source: Path) -> None:
 
 def infer_config(weights: dict[str, Tensor], source: Path) -> ModelConfig:
     """Layers, heads, widths, digits and format, from the names and shapes of the tensors."""
+    if foreign := next(filter(_ENCODER.search, weights), None):
+        raise CallError(f"{source} must be a decoder. Got an encoder: it has {foreign}.")
     try:
         vocabulary, d_model = weights["embed.W_E"].shape
         context, _ = weights["pos_embed.W_pos"].shape
