@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PEER := .venv-tl
+PEER_4 := .venv-tl4
 # In the environment, so that it also reaches the environment in which pip builds the package.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
@@ -17,7 +18,7 @@ study: .venv/installed  ## Train a 5-digit adder and see what it learned
 test: .venv/installed-dev  ## Run the tests
 	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-test-slow: .venv/installed-dev $(PEER)/installed  ## Run all tests, those against TransformerLens too
+test-slow: .venv/installed-dev $(PEER)/installed $(PEER_4)/installed  ## Run all tests, those against TransformerLens too
 	$(BIN)/pytest -m "slow or not slow"
 
 lint: .venv/installed-dev  ## Check style and types
@@ -50,7 +51,7 @@ screenshots: .venv/installed-dev  ## Take the README's picture of the explorer, 
 	PYTHONPATH=tests $(BIN)/python docs/screenshots.py
 
 clean:  ## Remove environments and caches; runs stay
-	rm -rf .venv $(PEER) .pytest_cache .mypy_cache .ruff_cache build dist
+	rm -rf .venv $(PEER) $(PEER_4) .pytest_cache .mypy_cache .ruff_cache build dist
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 # torch comes first and by its exact version, so that nothing pulls in another build of it.
@@ -70,4 +71,11 @@ $(PEER)/installed: constraints-transformer-lens.txt
 	$(PYTHON) -m venv $(PEER)
 	$(PEER)/bin/pip install --quiet torch==2.13.0
 	$(PEER)/bin/pip install --quiet transformer-lens==2.18.0
+	touch $@
+
+$(PEER_4)/installed: export PIP_CONSTRAINT :=
+$(PEER_4)/installed:
+	$(PYTHON) -m venv $(PEER_4)
+	$(PEER_4)/bin/pip install --quiet torch==2.13.0
+	$(PEER_4)/bin/pip install --quiet transformer-lens==4.3.0
 	touch $@

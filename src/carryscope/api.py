@@ -33,6 +33,7 @@ from carryscope.model.transformer_lens import read_state_dict
 from carryscope.run import Run
 from carryscope.shipped import SHIPPED, run_directory
 from carryscope.stages import CERTIFICATE
+from carryscope.task.operation import OperationName
 from carryscope.training.config import RunConfig
 from carryscope.training.loop import train as train_to_the_end
 from carryscope.training.presets import DEFAULT_PRESET, changed, run_config, started_config
@@ -161,10 +162,16 @@ def check(
     return checked
 
 
-def import_model(source: Path | str, directory: Path | str, *, heads: int | None = None) -> Run:
+def import_model(
+    source: Path | str,
+    directory: Path | str,
+    *,
+    operation: OperationName | None = None,
+    heads: int | None = None,
+) -> Run:
     """A new run from a TransformerLens state dict."""
     source, directory = Path(source), Path(directory)
-    model = read_state_dict(source, heads=heads)
+    model = read_state_dict(source, operation=operation, heads=heads)
     with only_writer(directory):
         if (directory / CONFIG_FILE).exists():
             raise CallError(f"There is a run at {directory} already. Choose another --out.")

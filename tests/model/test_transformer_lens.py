@@ -27,7 +27,7 @@ PEER_4 = Path(os.environ.get("CARRYSCOPE_PEER_4", ROOT / ".venv-tl4" / "bin" / "
 @pytest.fixture
 def state_dict(random_model, tmp_path):
     model = random_model(layers=2, heads=2, format="signed", vocabulary=15)
-    path = tmp_path / "model.pth"
+    path = tmp_path / "add_d5_l2_h2_t1K_s1.pth"
     write_state_dict(model, path)
     return model, path
 
@@ -150,6 +150,42 @@ def test_a_config_that_says_otherwise_is_refused(state_dict, config, message):
         read_state_dict(state_dict[1])
 
 
+@pytest.mark.parametrize(
+    ("name", "config", "operation"),
+    [
+        ("add_d5_l1_h3_t15K_s372001", "{}", "addition"),
+        ("sub_d5_l1_h3_t15K_s372001", "{}", "subtraction"),
+        ("mix_d5_l1_h3_t15K_s372001", "{}", "mixed"),
+        ("ins1_mix_d5_l1_h3_t15K_s372001", "{}", "mixed"),
+        ("m", '{"Config": {"perc_sub": 0}}', "addition"),
+        ("m", '{"Config": {"perc_sub": 100}}', "subtraction"),
+        ("m", '{"Config": {"perc_sub": 66}}', "mixed"),
+        ("m", '{"Config": {"model_name": "ins1_mix_d5_l1_h3_t9K_s1"}}', "mixed"),
+        ("m", '{"model": {"operation": "subtraction"}}', "subtraction"),
+    ],
+)
+def test_the_operation_comes_from_the_name_or_a_config(
+    random_model, tmp_path, name, config, operation
+):
+    write_state_dict(random_model(format="signed", vocabulary=15), tmp_path / f"{name}.pth")
+    (tmp_path / "config.json").write_text(config)
+    assert read_state_dict(tmp_path / f"{name}.pth").config.operation == operation
+
+
+def test_an_operation_that_nothing_says_must_be_named(random_model, tmp_path):
+    write_state_dict(random_model(format="signed", vocabulary=15), tmp_path / "m.pth")
+    with pytest.raises(CallError, match=r"Add --operation, one of addition, subtraction, mixed"):
+        read_state_dict(tmp_path / "m.pth")
+    assert read_state_dict(tmp_path / "m.pth", operation="mixed").config.operation == "mixed"
+    (tmp_path / "config.json").write_text('{"perc_mult": 50}')
+    with pytest.raises(CallError, match="a model that multiplies"):
+        read_state_dict(tmp_path / "m.pth")
+    write_state_dict(random_model(), tmp_path / "sub_d5_l1_h3_t1K_s1.pth")
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(CallError, match="needs the signed format and 15 tokens"):
+        read_state_dict(tmp_path / "sub_d5_l1_h3_t1K_s1.pth")
+
+
 def without(state, *names):
     return {name: tensor for name, tensor in state.items() if name not in names}
 
@@ -181,9 +217,10 @@ def without(state, *names):
 )
 def test_state_dicts_that_do_not_fit_are_refused(state_dict, tmp_path, change, message):
     state = torch.load(state_dict[1], weights_only=True)
-    torch.save(change(state), tmp_path / "changed.pth")
+    path = tmp_path / "add_d5_l2_h2_t2K_s1.pth"
+    torch.save(change(state), path)
     with pytest.raises(CallError, match=message):
-        read_state_dict(tmp_path / "changed.pth")
+        read_state_dict(path)
 
 
 def test_a_damaged_state_dict_is_refused_or_read_but_never_a_crash(state_dict, tmp_path):
@@ -266,7 +303,7 @@ class TestAgainstRealTransformerLens:
         tokens = random_tokens(config.context)
         torch.save(tokens, tmp_path / "tokens.pt")
         peer("make", str(tmp_path))
-        model = read_state_dict(tmp_path / "theirs.pth")
+        model = read_state_dict(tmp_path / "theirs.pth", operation="addition")
         assert model.config == config
         theirs = torch.load(tmp_path / "cache.pt", weights_only=True)["logits"]
         torch.testing.assert_close(model(tokens), theirs, atol=1e-4, rtol=0)
@@ -285,7 +322,7 @@ def test_version_4_converts_our_export_and_we_read_what_it_writes(random_model, 
     theirs = torch.load(tmp_path / "logits.pt", weights_only=True)
     torch.testing.assert_close(model(tokens), theirs, atol=1e-4, rtol=0)
     for name in ("converted.pth", "bridge.pth"):
-        again = read_state_dict(tmp_path / name, heads=model.config.heads)
+        again = read_state_dict(tmp_path / name, operation="addition", heads=model.config.heads)
         assert again.config == model.config
         for part, tensor in model.state_dict().items():
             assert torch.equal(again.state_dict()[part], tensor), part

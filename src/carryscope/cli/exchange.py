@@ -7,9 +7,18 @@ from pathlib import Path
 from carryscope.cli.console import opened, print_json, print_plain
 from carryscope.cli.options import AnyRun, Json, OutFile, RunName
 from carryscope.cli.pages import place
+from carryscope.task.operation import OperationName
 
 
-def import_(file: Path, /, *, out: Path, heads: int | None = None, json: Json = False) -> None:
+def import_(
+    file: Path,
+    /,
+    *,
+    out: Path,
+    operation: OperationName | None = None,
+    heads: int | None = None,
+    json: Json = False,
+) -> None:
     """Make a run from a TransformerLens state dict (`.pth`).
 
     Layers, heads, widths, digits and format follow from the shapes of its tensors, the rest from
@@ -21,13 +30,15 @@ def import_(file: Path, /, *, out: Path, heads: int | None = None, json: Json = 
         The state dict, saved with torch.save(model.state_dict(), file).
     out
         The run directory to make.
+    operation
+        What the model computes, if neither its name (add_d5_.., sub_.., mix_..) nor a config says.
     heads
         How many heads there are: TransformerLens 4 does not show it in the tensors.
     """
     from carryscope.api import import_model
     from carryscope.report.words import shape
 
-    config = import_model(file, out, heads=heads).config
+    config = import_model(file, out, operation=operation, heads=heads).config
     if json:
         print_json(config)
     else:

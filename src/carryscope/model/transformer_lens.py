@@ -19,16 +19,18 @@ import warnings
 import zipfile
 from pathlib import Path
 
-import msgspec
 import torch
 from torch import Tensor
 
 from carryscope.core.errors import CallError, require
 from carryscope.core.machine import check_memory
-from carryscope.core.storage import read_bytes, read_json, write_output
+from carryscope.core.storage import read_bytes, write_output
+from carryscope.model.beside import Beside
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import check_weights, with_weights
 from carryscope.model.transformer import Transformer
+from carryscope.task.operation import OPERATIONS, OperationName
+from carryscope.task.tokens import FormatName
 
 _BUFFERS = ("attn.mask", "attn.IGNORE")
 
@@ -48,57 +50,14 @@ _NATIVE = {
 _BRIDGED = {"embed": "E", "pos_embed": "pos", "unembed": "U"}
 """TransformerLens 4: modules outside the blocks, and the letter of their weight in 2.x."""
 
-_NAME = re.compile(r"(?:^|_)(add|sub|mix|mul|mas)_d\d+_l\d+_h(\d+)_")
-"""How the paper's authors name a model: `ins1_mix_d6_l3_h4_t40K_s372001`."""
 
-_FILES = ("training_loss.json", "config.json", "{}.json", "{}_train.json")
-"""Where a file's neighbours say more, by its name without `.pth`."""
-
-
-class Beside(msgspec.Struct, frozen=True):
-    """What is known about a state dict besides its tensors; a config may say much more."""
-
-    model_name: str = ""
-    n_heads: int | None = None
-    act_fn: str | None = None
-    normalization_type: str | None = None
-    attention_dir: str | None = None
-
-    @classmethod
-    def of(cls, path: Path) -> Beside:
-        """From the JSON files next to a state dict, the authors' or ours, and from its name."""
-        said: dict[str, object] = {}
-        for name in _FILES:
-            if (file := path.with_name(name.format(path.stem))).is_file():
-                found = read_json(file, dict)
-                parts = [found, found.get("Config"), found.get("model")]
-                said |= {k: v for part in parts if isinstance(part, dict) for k, v in part.items()}
-        folder = path.resolve().parent.name if path.stem == "model" else ""
-        for called in (path.stem, str(said.get("model_name")), folder):
-            if match := _NAME.search(called):
-                said = {"n_heads": int(match[2]), **said, "model_name": match[0].strip("_")}
-                break
-        try:
-            return msgspec.convert(said, cls)
-        except msgspec.ValidationError as error:
-            raise CallError(f"The config next to {path} does not fit: {error}.") from error
-
-    def check(self, source: Path) -> None:
-        """Refuse a model that computes something else than ours."""
-        for name, ours in (
-            ("act_fn", "relu"),
-            ("normalization_type", "LN"),
-            ("attention_dir", "causal"),
-        ):
-            if getattr(self, name) not in (ours, None):
-                raise CallError(f"{source}: {name} must be {ours}. Got {getattr(self, name)}.")
-
-
-def read_state_dict(path: Path, *, heads: int | None = None) -> Transformer:
+def read_state_dict(
+    path: Path, *, operation: OperationName | None = None, heads: int | None = None
+) -> Transformer:
     """The model of a TransformerLens `.pth` file, its shape inferred from its tensors.
 
-    A file of TransformerLens 4 does not show how many heads there are: `heads` does, if neither
-    its name nor a config next to it does.
+    The tensors do not show the operation, nor, in TransformerLens 4, the number of heads. If
+    neither its name nor a config next to it says them, the caller must.
     """
     require(heads is None or heads >= 1, "heads must be at least 1", heads)
     weights = _read_tensors(path)
@@ -107,7 +66,7 @@ def read_state_dict(path: Path, *, heads: int | None = None) -> Transformer:
     # A few bytes can stand for a tensor of any size, until it is converted or copied.
     described = {name: torch.empty(t.shape, device="meta").float() for name, t in weights.items()}
     described = bridge_names(described, heads or beside.n_heads, path)
-    config = infer_config(described, path)
+    config = infer_config(described, path, operation or beside.asked)
     check_weights(config, described, path)
     weights = bridge_names(weights, config.heads, path)
     return with_weights(config, {name: t.float() for name, t in weights.items()}, path)
@@ -200,7 +159,9 @@ def _check_tensor(name: str, tensor: Tensor, source: Path) -> None:
     raise CallError(f"{source}: {name} must be a plain tensor of real numbers. Got {kind}.")
 
 
-def infer_config(weights: dict[str, Tensor], source: Path) -> ModelConfig:
+def infer_config(
+    weights: dict[str, Tensor], source: Path, operation: OperationName | None
+) -> ModelConfig:
     """Layers, heads, widths, digits and format, from the names and shapes of the tensors."""
     if foreign := next(filter(_ENCODER.search, weights), None):
         raise CallError(f"{source} must be a decoder. Got an encoder: it has {foreign}.")
@@ -224,10 +185,15 @@ def infer_config(weights: dict[str, Tensor], source: Path) -> ModelConfig:
         raise CallError(
             f"{source}: the context must be 3n+3 (plain) or 3n+4 (signed) tokens. Got {context}."
         )
+    layout: FormatName = "plain" if context % 3 == 0 else "signed"
+    if operation is None and (layout, vocabulary) == ("signed", 15):
+        names = ", ".join(OPERATIONS)
+        raise CallError(f"{source} does not say what it computes. Add --operation, one of {names}.")
     blocks = {int(found[1]) for name in weights if (found := re.match(r"blocks\.(\d+)\.", name))}
     return ModelConfig(
         digits=(context - 3) // 3,
-        format="plain" if context % 3 == 0 else "signed",
+        operation=operation or "addition",
+        format=layout,
         vocabulary=vocabulary,
         layers=len(blocks),
         heads=heads,
