@@ -109,8 +109,14 @@ def test_after_four_screens_comes_the_evidence_folded_and_each_titled_by_its_cla
 def test_every_sum_is_a_link_into_the_explorer_and_nothing_else_is(page):
     sums = re.findall(r"(?<![\w+])\d{1,5}\+\d{1,5}(?![\w+])", Seen(page).text)
     links = [a["href"] for a in Seen(page).all("a") if a.get("class") == "sum"]
+    asked = {link for link in links if "?q=" in link}
     assert len(links) > 12
-    assert set(links) == {f"#explorer?q={one}" for one in sums}
+    assert asked == {f"#explorer?q={one}" for one in sums}
+    cells = set(links) - asked
+    assert cells == {
+        f"#explorer?case={case.digit}.{case.depth}{'-+'[case.carrying]}"
+        for case in shipped_shelf().risk.cases
+    }
     assert 'class="sum"' not in report_page(shipped_shelf()).html, "there is nothing to open"
 
 

@@ -54,9 +54,19 @@ def test_the_story_takes_four_screens_and_the_evidence_is_a_line_each(report):
 def test_every_sum_opens_in_the_explorer(report):
     report.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
     shown = report.locator("#try .carryscope-explorer:not(.second) [data-part=short-answer]")
-    for link in report.locator("a.sum").all():
+    links = report.locator("a.sum[href*='q=']").all()
+    assert len(links) > 10
+    for link in links:
         link.evaluate("(link) => link.click()")
         shown.get_by_text(f"{link.inner_text()} =").wait_for()
+    cells = report.locator("#table-depth td a").all()
+    assert len(cells) == len(carryscope.load().risk().cases)
+    for cell in cells[::7]:
+        digit, ahead = cell.get_attribute("href").split("case=")[1].split(".")
+        cell.evaluate("(link) => link.click()")
+        chosen = report.locator(f".carryscope-explorer:not(.second) .answer[aria-label^='{digit}']")
+        report.locator("[aria-pressed=true]").and_(chosen).wait_for()
+        assert f"look-ahead {ahead[:-1]}" in chosen.get_attribute("aria-label")
     assert report.locator("#try").bounding_box()["y"] < 50, "and the page goes there"
 
 
@@ -119,6 +129,10 @@ def test_it_is_dark_where_the_reader_wants_it_dark(report):
         report.emulate_media(color_scheme=scheme)
         colours.append(report.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert colours == ["rgb(246, 245, 241)", "rgb(18, 22, 28)"]
+    for shown in ("rgb(246, 245, 241)", "rgb(18, 22, 28)"):
+        report.get_by_role("button", name="Dark or light").click()
+        assert report.evaluate("getComputedStyle(document.body).backgroundColor") == shown
+    report.evaluate("delete document.documentElement.dataset.theme")
 
 
 def test_on_paper_all_is_unfolded_and_what_cannot_be_pressed_is_gone(report):

@@ -22,22 +22,25 @@ from torch import Tensor
 from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.samples import Samples
 from carryscope.model.config import ModelConfig
+from carryscope.model.prediction import answer
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
 from carryscope.report.nodes import UNKNOWN, UNUSED, node_words
 from carryscope.report.sections.verdict import is_proved
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import row_names
+from carryscope.report.words import is_sum, row_names
 from carryscope.task.operation import ADD, BASE, Operation
+from carryscope.task.questions import Questions, parse_question
 from carryscope.task.tokens import POSITIVE
+from carryscope.verification.risk import RiskFinding
 
 NO_CARRY, CARRIES = ("12345", "54321"), ("23816", "15327")
 """Digit for digit, repeated to the left: no column passes a carry on."""
 
 CASCADES = {
-    "Simple US9": ("25+79", "a carry passes through one nine"),
-    "Cascade 2": ("445+555", "a carry passes through two nines"),
-    "Cascade 3": ("1234+8769", "a carry passes through three nines"),
-    "Cascade 4": ("54321+45679", "a carry passes through four nines"),
+    "Simple US9": ("25+79", "one nine"),
+    "Cascade 2": ("445+555", "two nines"),
+    "Cascade 3": ("1234+8769", "three nines"),
+    "Cascade 4": ("54321+45679", "four nines"),
 }
 """Sums to begin with; each needs one digit more than the one before."""
 
@@ -76,19 +79,30 @@ def live_model(shelf: Shelf, model: Transformer, question: str = "") -> LiveMode
         "start": question,
         "examples": examples(model.config.digits),
         "sayings": sayings(found),
-        "failures": [one.simplest for one in risk.strata if one.simplest] if risk else None,
+        "failures": _failures(risk, model) if risk else None,
         "proved": is_proved(shelf),
         "places": places,
     }
     return LiveModel(shelf.name, model.config, _inert_json(data), weights)
 
 
+def _failures(risk: RiskFinding, model: Transformer) -> list[tuple[str, str]]:
+    """The sums that were found to fail, the likeliest first, and what the model answers."""
+    layout = model.config.layout
+    sums = [str(one.simplest) for one in risk.strata if is_sum(one.simplest, layout.digits)]
+    if not sums:
+        return []
+    questions = Questions.joined([parse_question(text, layout.digits) for text in sums])
+    said = answer(model, questions, free_running=True).predicted
+    return [(text, layout.text(tokens)) for text, tokens in zip(sums, said, strict=True)]
+
+
 def examples(digits: int) -> list[dict[str, str]]:
     """Sums to pick, from no carry at all to one that passes four nines, as far as they fit."""
     first, second = ("+".join((n * digits)[-digits:] for n in pair) for pair in (NO_CARRY, CARRIES))
     cases = {
-        "BA": (first, "no column makes a carry"),
-        "UC1": (second, "carries, each used where it arrives"),
+        "BA": (first, "no carry"),
+        "UC1": (second, "carries"),
         **dict(list(CASCADES.items())[: digits - 1]),
     }
     return [{"label": label, "sum": text, "about": about} for label, (text, about) in cases.items()]

@@ -39,11 +39,11 @@ REPORT_FILE = "report.html"
 STYLES = ("colours", "frame", "parts", "figures", "paper")
 """The page's style sheets, in the order in which they are joined; later ones have the last word."""
 
-EXPLORER_STYLES = tuple("base sum removed attention inspector tour".split())
+EXPLORER_STYLES = tuple("base ask sum removed attention inspector tour".split())
 EXPLORER_SCRIPTS = tuple(
     (
-        "task numbers weights parts transformer state dom explain sum attention inspector removed "
-        "steps tour main"
+        "task numbers weights parts transformer state dom explain failures play sum attention "
+        "inspector removed steps tour main"
     ).split()
 )
 """The same for the explorer. Each script uses those before it."""
@@ -175,6 +175,7 @@ def _environment(*, live: bool, digits: int = 0) -> jinja2.Environment:
     environment.filters |= {
         "svg": lambda figure: Markup(figure.page_svg() if live else figure.svg()),
         "code": partial(_marked, digits=digits),
+        "linked": partial(_linked, digits=digits),
         "look": _look,
         "kind": lambda part: type(part).__name__.lower(),
     }
@@ -193,6 +194,17 @@ def _marked(text: str, digits: int) -> Markup:
     link = r'<a class="sum" href="#explorer?q=\g<0>">\g<0></a>'
     sums = rf"(?<![\w+]){number}\+{number}(?![\w+])"
     return Markup(re.sub(sums, link, shown) if digits else shown)
+
+
+def _linked(cell: str, digits: int) -> Markup:
+    """A cell, as a link if it opens something that is there."""
+    link = getattr(cell, "link", "")
+    inside = link.startswith("#")
+    if not link or (inside and not digits):
+        return _marked(cell, digits)
+    return Markup('<a{} href="{}">{}</a>').format(
+        Markup(' class="sum"') if inside else "", link, cell
+    )
 
 
 def _look(cell: str, table: Table, column: int) -> Markup:

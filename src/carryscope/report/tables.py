@@ -27,7 +27,7 @@ class Cell(str):
     tip: str
     """What it says on hover."""
     link: str
-    """The page that it opens, as a relative address."""
+    """What it opens: a page, as a relative address, or a place in the explorer."""
 
     def __new__(
         cls,

@@ -42,7 +42,8 @@ def test_what_it_tells_about_every_digit_is_what_ask_tells(shipped, model):
 
 def test_a_card_shows_the_digit_its_mark_its_chance_its_task_and_its_nines(shipped):
     card = shipped.page.locator(".answer").nth(2)
-    assert card.inner_text().split() == "A3 ✗ 0 96% UC1 2 nines carry is 1".split()
+    shown = "A3 ✗ 0 96% a carry through 2 nines should be 1 UC1"
+    assert card.inner_text().split() == shown.split()
     label = "A3: 0, wrong, it is 1, 96% sure, task UC1, look-ahead 2"
     assert card.get_attribute("aria-label") == label
 
@@ -346,9 +347,79 @@ def test_every_failure_that_is_shown_is_one(shipped):
     assert shipped.part("failure").inner_text() == "Show me the next failure"
 
 
+def test_failures_are_chosen_by_kind_by_digit_and_by_look_ahead(shipped, model):
+    failing = [one.simplest for one in carryscope.load().risk().strata if one.simplest]
+    first = {}
+    for given in answers_without(model, failing, ()):
+        first[given.question] = next(d for d in given.digits if d.predicted != d.truth)
+    for by, value, holds in [
+        ("digit", "A4", lambda digit: digit.name == "A4"),
+        ("ahead", "3-", lambda digit: (digit.look_ahead, digit.carrying) == (3, False)),
+        ("kind", "missed", lambda digit: digit.explanation.assumed is False),
+    ]:
+        chosen = shipped.page.locator(f"[data-by={by}]")
+        chosen.select_option(value)
+        expected = [text for text, digit in first.items() if holds(digit)]
+        assert shipped.part("failure-told").inner_text() == f"1 of {len(expected)} that are known."
+        for text in expected[:3]:
+            assert shipped.part("input").input_value() == text
+            shipped.part("failure").click()
+        chosen.select_option("")
+    shipped.page.locator("[data-by=digit]").select_option("A3")
+    shipped.page.locator("[data-by=ahead]").select_option("4-")
+    assert shipped.part("failure-told").inner_text() == "No such failure is known."
+    for by in ("digit", "ahead"):
+        shipped.page.locator(f"[data-by={by}]").select_option("")
+
+
+def test_a_cell_of_the_failure_map_opens_a_sum_of_its_kind(shipped):
+    for digit, ahead, fails in [("A3", "2+", True), ("A5", "5-", True), ("A2", "1+", False)]:
+        shipped.page.evaluate("(hash) => (location.hash = hash)", f"#explorer?case={digit}.{ahead}")
+        shipped.page.wait_for_function("() => location.hash.includes('row')")
+        shown = shipped.call("explorer.result.digits[explorer.store.state.row - 11]")
+        assert shown["name"] == digit
+        assert f"{shown['lookAhead']}{'-+'[shown['carrying']]}" == ahead
+        assert shown["right"] is not fails
+
+
 def test_without_known_failures_none_is_promised(explore_model, random_model):
     explorer = explore_model(random_model(digits=2))
     assert explorer.part("failure").count() == 0
+
+
+def test_play_writes_the_same_answer_digit_by_digit(shipped):
+    whole, lines = shipped.answer, shipped.page.locator(".lines path")
+    assert lines.count() == 0
+    for written in range(1, 7):
+        shipped.part("step").click()
+        assert shipped.call("explorer.store.state.row") == 10 + written
+        assert shipped.page.locator(".answer[data-unwritten]").count() == 6 - written
+        assert shipped.part("short-answer").inner_text() == f"445+555 = {whole[:written]}"
+        read = "explorer.result.machine.patternAt(0, head, argument)"
+        patterns = shipped.call(f"[0, 1, 2].map((head) => [...{read}])", 10 + written)
+        drawn = [x for row in patterns for p, x in enumerate(row) if x >= 0.1 and p != 11]
+        assert lines.count() == len(drawn), "a line to all that is read, but the sign '='"
+    shipped.part("step").click()
+    assert shipped.answer == whole
+    assert lines.count() == 0
+    assert shipped.call("explorer.store.past.length") == 0, "nothing to undo"
+    assert shipped.call("explorer.store.state.row") == 13, "at the first wrong digit"
+
+
+def test_play_runs_by_itself_is_paused_and_ends_when_something_else_is_asked(shipped):
+    shipped.part("speed").select_option("fast")
+    shipped.part("play").click()
+    assert shipped.part("play").inner_text() == "Pause"
+    shipped.page.locator(".answer[data-unwritten]").nth(3).wait_for(state="detached")
+    shipped.part("play").click()
+    assert shipped.part("play").inner_text() == "Go on"
+    unwritten = shipped.page.locator(".answer[data-unwritten]").count()
+    shipped.page.wait_for_timeout(700)
+    assert shipped.page.locator(".answer[data-unwritten]").count() == unwritten
+    shipped.type("25+79")
+    assert shipped.answer == "000104"
+    assert shipped.part("play").inner_text() == "Play"
+    assert shipped.page.locator(".answer[data-unwritten]").count() == 0
 
 
 def test_the_tour_leaves_nothing_to_undo_and_shows_again_what_was_there(shipped):
@@ -384,7 +455,7 @@ def test_a_link_to_a_sum_opens_at_the_digit_that_is_wrong(shipped):
 def test_fingers_have_room_on_a_phone(shipped):
     shipped.page.set_viewport_size({"width": 390, "height": 800})
     small = shipped.page.evaluate(
-        """() => [...document.querySelectorAll("button, summary")]
+        """() => [...document.querySelectorAll("button, summary, select")]
         .filter((one) => one.offsetParent).map((one) => [one.textContent, one.offsetHeight])
         .filter(([, height]) => height < 40)"""
     )

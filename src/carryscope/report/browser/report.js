@@ -23,6 +23,14 @@
     if (event.key === "Escape") tip.hidden = true;
   });
 
+  /* Dark or light: as the reader's system has it, until the other is chosen */
+
+  const root = document.documentElement;
+  document.querySelector("[data-theme-toggle]").addEventListener("click", () => {
+    const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    root.dataset.theme = (root.dataset.theme ?? system) === "dark" ? "light" : "dark";
+  });
+
   /* Saving */
 
   function save(button) {

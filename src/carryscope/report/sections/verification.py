@@ -38,7 +38,7 @@ def _cases(risk: RiskFinding) -> Table:
         column=lambda case: case.digit,
         cell=case_cell,
         caption="Of questions of the kind, teacher-forced. A carry: one comes through the nines. "
-        "'<': none failed.",
+        "'<': none failed. A number opens a sum of its kind in the explorer.",
     )
 
 
@@ -48,6 +48,7 @@ def case_cell(case: CaseRisk, whose: str = "") -> Cell:
     unseen = rate.estimate == 0 and rate.high > 0
     return Cell(
         f"<{percent(rate.high)}" if unseen else percent(rate.estimate),
+        link=f"#explorer?case={case.digit}.{case.depth}{'+' if case.carrying else '-'}",
         tone="faint" if unseen else "wrong",
         shade=rate.estimate,
         tip=f"{whose or above(case)}: {with_interval(rate)} wrong, {case.asked:,} asked; "

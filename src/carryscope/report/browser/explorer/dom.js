@@ -11,6 +11,12 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
+function svg(tag, properties) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(properties)) made.setAttribute(name, value);
+  return made;
+}
+
 // Write only what differs, so that the same value twice costs nothing.
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;

@@ -6,10 +6,11 @@ class Explorer {
     Object.assign(this, { root, data, layout, place: null });
     this.clean = new Transformer(layout, tensors);
     this.changed = new Transformer(layout, tensors, this.clean.firstLayer);
-    const linked = fromFragment(location.hash, layout, this.first());
+    this.failures = new Failures(root, data, (sum) => this.ask(sum));
+    const linked = this.linked(this.first());
     this.store = new Store(layout, linked ? this.placed(linked) : this.first());
     const preview = (place) => this.preview(place);
-    this.sum = new SumView(root, this.store, data, () => this.nextFailure());
+    this.sum = new SumView(root, this.store, data);
     this.layers = Array.from(
       { length: layout.layers },
       (_, layer) => new LayerView(layer, this.store, data, preview),
@@ -17,6 +18,9 @@ class Explorer {
     root.querySelector("[data-part=layers]").append(...this.layers.map((view) => view.element));
     this.inspector = new Inspector(root, this.store, data);
     this.removed = new RemovedView(root, this.store, layout);
+    this.player = new Player(root, this.store, layout, () =>
+      this.placed({ ...this.store.state, row: null }).row,
+    );
     this.tour = new Tour(root, this.store, data);
     this.store.listeners.push(() => this.render());
     if (!root.classList.contains("second")) {
@@ -38,6 +42,7 @@ class Explorer {
       how: "mean",
       other: examples.find((example) => example.label === "UC1").sum,
       row: lastRow - 1 - Math.min(3, digits),
+      written: null,
     };
   }
 
@@ -50,20 +55,11 @@ class Explorer {
     return { ...state, row };
   }
 
-  // The next of the sums that are known to fail; the page asks it again before it says so.
-  nextFailure() {
-    const { failures } = this.data;
-    for (let tried = 0; tried < failures.length; tried++) {
-      this.failure = ((this.failure ?? -1) + 1) % failures.length;
-      const { question } = parseQuestion(failures[this.failure], this.layout);
-      if (!question) continue;
-      const state = this.placed({ ...this.store.state, question, off: [], row: null });
-      if (this.answer(state).digits.every((digit) => digit.right)) continue;
-      this.store.change(state);
-      this.sum.settled();
-      return true;
-    }
-    return false;
+  // Show a sum with nothing taken away, at its first wrong digit.
+  ask(sum) {
+    const { question } = parseQuestion(sum, this.layout);
+    this.store.change(this.placed({ ...this.store.state, question, off: [], row: null }));
+    this.sum.settled();
   }
 
   render() {
@@ -149,8 +145,17 @@ class Explorer {
     this.timer = setTimeout(() => writeLink(toFragment(this.store.state, this.layout)), 250);
   }
 
+  // What the address asks for. A cell of the report's failure map asks for a kind of sum.
+  linked(otherwise) {
+    const [, digit, ahead] = /[?]case=(A\d+)\.(\d+[-+])/.exec(location.hash) ?? [];
+    const names = this.layout.answerNames;
+    if (!names.includes(digit)) return fromFragment(location.hash, this.layout, otherwise);
+    const { question } = parseQuestion(this.failures.example(digit, ahead), this.layout);
+    return { ...otherwise, question, off: [], row: this.layout.firstRow + names.indexOf(digit) };
+  }
+
   followLink() {
-    const linked = fromFragment(location.hash, this.layout, this.store.state);
+    const linked = this.linked(this.store.state);
     if (!linked) return;
     const state = this.placed(linked);
     const text = (shown) => toFragment(shown, this.layout);
@@ -160,16 +165,18 @@ class Explorer {
   }
 
   // Show what another explorer shows: the same sum and digit, without the same parts.
-  followOther({ question, off, how, other, row }, layout) {
+  followOther({ question, off, how, other, row, written }, layout) {
     const asked = parseQuestion(questionText(question, layout), this.layout).question;
     if (!asked) return;
-    const fromEnd = layout.lastRow - row;
+    const { firstRow, lastRow } = this.layout;
+    const here = Math.max(firstRow, lastRow - (layout.lastRow - row));
     this.store.show({
       question: asked,
       off: off.filter((name) => parsePart(name, this.layout)),
       how,
       other,
-      row: Math.max(this.layout.firstRow, this.layout.lastRow - fromEnd),
+      row: here,
+      written: written === null ? null : here - firstRow + 1,
     });
   }
 

@@ -78,7 +78,7 @@ class RemovedView {
     const { state, digits } = result;
     refill(this.answer, [
       element("span", {}, `${questionText(state.question, this.layout)} = `),
-      ...digits.map(shortDigit),
+      ...digits.filter((_, place) => isWritten(place, state)).map(shortDigit),
     ]);
     for (const how of this.hows) {
       const chosen = how.dataset.how === state.how;
@@ -118,6 +118,8 @@ function shortDigit({ written, right, broken }) {
 
 // In a sentence: the answer, and which digits break without the parts taken away.
 function statusText({ digits, state }, layout) {
+  const done = state.written;
+  if (done !== null) return `Writing ${digits[done - 1].name}, ${done} of ${digits.length}.`;
   const wrong = digits.filter((digit) => !digit.right).map((digit) => digit.name);
   const all = wrong.length === digits.length;
   const some = all ? "Every digit is wrong." : `Wrong at ${listed(wrong)}.`;

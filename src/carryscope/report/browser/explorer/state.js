@@ -11,9 +11,9 @@ class Store {
 
   // Make a change that can be undone. Digits typed one after the other are one change.
   change(patch, { typing = false } = {}) {
-    if (!(typing && this.typing)) this.past.push(this.state);
+    if (!(typing && this.typing)) this.past.push({ ...this.state, written: null });
     this.typing = typing;
-    this.tell({ ...this.state, ...patch });
+    this.tell({ ...this.state, ...patch, written: null });
   }
 
   // Look at another row, or see what the tour shows: nothing that a person would want to undo.
@@ -79,6 +79,7 @@ function fromFragment(fragment, layout, otherwise) {
       ? fields.get("from")
       : otherwise.other,
     row: row >= layout.firstRow && row < layout.lastRow ? row : null,
+    written: null,
   };
 }
 

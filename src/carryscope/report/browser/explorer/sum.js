@@ -1,7 +1,7 @@
 // The sum as it is written by hand, column under column, and below it the model's answer.
 
 class SumView {
-  constructor(root, store, { layout, examples, failures, proved }, nextFailure) {
+  constructor(root, store, { layout, examples }) {
     Object.assign(this, { store, layout });
     this.why = root.querySelector("[data-part=why]");
     this.input = root.querySelector("[data-part=input]");
@@ -11,20 +11,6 @@ class SumView {
     this.examples = examples.map((example) => this.example(example));
     root.querySelector("[data-part=examples]").append(...this.examples);
     this.build(root.querySelector("[data-part=columns]"));
-    const none = proved ? "No sum fails: that is proved." : "No sum is known that fails.";
-    this.offer(root.querySelector("[data-part=failure]"), failures, nextFailure, none);
-  }
-
-  // A button that shows a sum that fails; without any, what is known instead.
-  offer(button, failures, next, none) {
-    if (failures?.length) {
-      button.addEventListener("click", () => {
-        setText(button, next() ? "Show me the next failure" : "No failure was found again");
-      });
-      return;
-    }
-    const words = failures ? none : "";
-    button.replaceWith(element("p", { class: "hint" }, words));
   }
 
   example({ label, sum, about }) {
@@ -33,11 +19,12 @@ class SumView {
       this.store.change({ question });
       this.settled();
     };
-    const shown = [element("b", {}, label), element("span", {}, sum)];
     return element(
       "button",
-      { type: "button", title: about, "data-sum": sum, onclick: pick },
-      ...shown,
+      { type: "button", "data-sum": sum, onclick: pick },
+      element("b", {}, about),
+      element("span", {}, sum),
+      element("span", { class: "code" }, label),
     );
   }
 
@@ -74,6 +61,7 @@ class SumView {
     box.append(...this.readers, element("span", { class: "rule", "aria-hidden": "true" }));
     this.cards = answerNames.map((name, place) => new AnswerCard(name, place, this));
     box.append(...this.cards.map((card) => card.element));
+    this.lines = new Lines(box, this.layout, this.cells, this.cards);
   }
 
   digit(which, k) {
@@ -165,6 +153,7 @@ class SumView {
     }
     const from = found?.deciding ?? null;
     this.arrow.point(from === null ? null : place(from), found && place(found.k), found?.carrying);
+    this.lines.render(result, row);
     setText(this.why, explanation(result, row, this.layout));
     setAttribute(this.why, "data-wrong", found !== null && !result.digits[place(found.k)].right);
   }
@@ -197,9 +186,10 @@ class AnswerCard {
     this.sure = element("span", { class: "sure" });
     this.task = element("span", { class: "task" });
     this.nines = element("span", { class: "nines" });
+    this.code = element("span", { class: "code" });
     this.was = element("span", { class: "was" });
     const top = element("span", { class: "name" }, name, this.mark);
-    const inside = [top, this.digit, this.sure, this.task, this.nines, this.was];
+    const inside = [top, this.digit, this.sure, this.task, this.nines, this.was, this.code];
     const look = () => store.look(this.row);
     this.element = element(
       "button",
@@ -210,20 +200,25 @@ class AnswerCard {
 
   render({ digits, state }) {
     const shown = digits[this.place];
+    setAttribute(this.element, "data-unwritten", !isWritten(this.place, state));
     const before = this.digit.textContent;
     setText(this.digit, shown.written);
     if (before && before !== shown.written) this.flash();
     setText(this.mark, shown.right ? "✓" : "✗");
     setText(this.sure, percent(shown.probability));
     this.element.style.setProperty("--sure", shown.probability);
-    setText(this.task, shown.task ?? "sign");
+    const { carry } = this.layout.operation.words;
+    setText(this.task, shown.task ? `${shown.carrying ? "a" : "no"} ${carry}` : "sign");
+    setText(this.code, shown.task ?? "");
     setText(this.nines, shown.lookAhead ? ninesText(shown, this.layout) : "");
-    const missed = shown.right ? "" : `is ${shown.truth}`;
+    const missed = shown.right ? "" : `should be ${shown.truth}`;
     setText(this.was, shown.written === shown.clean ? missed : `was ${shown.clean}`);
     setAttribute(this.element, "data-right", shown.right);
     setAttribute(this.element, "data-broken", shown.broken);
     setAttribute(this.element, "aria-pressed", state.row === this.row);
-    setAttribute(this.element, "aria-label", this.words(shown));
+    const there = isWritten(this.place, state);
+    const words = there ? this.words(shown) : `${this.name}: not yet written`;
+    setAttribute(this.element, "aria-label", words);
   }
 
   flash() {
@@ -242,7 +237,13 @@ class AnswerCard {
   }
 }
 
+// While the answer is played, its later digits are not there yet.
+function isWritten(place, { written }) {
+  return written === null || place < written;
+}
+
 function ninesText({ lookAhead, carrying }, { operation }) {
-  const { passing, passing_plural, carry } = operation.words;
-  return `${lookAhead} ${lookAhead > 1 ? passing_plural : passing} ${carrying ? carry : "quiet"}`;
+  const { passing, passing_plural } = operation.words;
+  const nines = `${lookAhead} ${lookAhead > 1 ? passing_plural : passing}`;
+  return `${carrying ? "through" : "above"} ${nines}`;
 }
