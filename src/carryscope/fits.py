@@ -16,7 +16,7 @@ import msgspec
 
 from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
-from carryscope.task.columns import QuestionClass, Task
+from carryscope.task.columns import QuestionClass
 from carryscope.task.operation import PAIRS
 
 ANY_SIGN = ("offset", "below")
@@ -53,7 +53,7 @@ def check_fit(found: Any, model: ModelConfig) -> None:
 def _rules(model: ModelConfig) -> dict[str, Callable[[Any], bool]]:
     """What the values of fields must be, by the names of the fields."""
     answers = {*model.layout.answer_names, "all", "answer"}
-    stratum = re.compile(rf"[KPG*]{{{model.digits}}}")
+    stratum = re.compile(rf"([+-] )?[+-]?[KPG*]{{{model.digits}}}")
     below = {
         "layer": model.layers,
         "head": model.heads,
@@ -67,7 +67,7 @@ def _rules(model: ModelConfig) -> dict[str, Callable[[Any], bool]]:
         "digits": lambda number: number == model.digits,
         "digit": lambda text: text in answers,
         "answer": lambda text: text in answers,
-        "task": lambda text: text in Task.__members__,
+        "task": lambda text: text in model.layout.operation.classes,
         "question_class": lambda text: text in {kind.label for kind in QuestionClass},
         "staircase": lambda text: text in ("present", "partial", "absent"),
         "stratum": lambda text: bool(stratum.fullmatch(text)),
@@ -92,7 +92,8 @@ def _fields(record: Any) -> Iterator[tuple[str, Any]]:
 
 def _check_counts(found: Any, model: ModelConfig) -> None:
     """Numbers of questions, as text, are those of a model with so many digits."""
-    everything, given = PAIRS**model.digits, getattr(found, "questions", 0)
+    operations = len(model.layout.operation.each_part)
+    everything, given = operations * PAIRS**model.digits, getattr(found, "questions", 0)
     if isinstance(given, str) and given != str(everything):
         raise CallError(f"questions must be {everything}. Got {given[:40]!r}.")
     for one in (found, *getattr(found, "per_digit", ())):

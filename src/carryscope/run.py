@@ -172,14 +172,15 @@ class Run(RunDirectory):
         to find it, `file.py:name`.
         """
         dissection = self.known(DISSECTION)
-        digits = self.config.model.digits
-        own = load_algorithm(algorithm, digits) if isinstance(algorithm, str) else algorithm
+        layout = self.config.model.layout
+        asked = (layout.digits, layout.operation)
+        own = load_algorithm(algorithm, *asked) if isinstance(algorithm, str) else algorithm
         return self.find(
             FAITHFULNESS,
             lambda *_: faithful(
                 self.model(), seed=seed, dissection=dissection, own=own, progress=progress
             ),
-            enough=lambda known: known.seed == seed and same_algorithms(known, dissection),
+            enough=lambda known: known.seed == seed and same_algorithms(known, layout, dissection),
             again=again or own is not None,
         )
 

@@ -15,7 +15,6 @@ from carryscope.task.questions import Questions, parse_question
 from carryscope.verification.algorithms import (
     ALGORITHM_1,
     AS_DISSECTED,
-    EXACT,
     WRONG,
     Algorithm,
     exact,
@@ -23,6 +22,8 @@ from carryscope.verification.algorithms import (
     shipped,
 )
 from carryscope.verification.own_algorithm import load_algorithm, own_algorithm
+
+EXACT = "exact addition"
 
 
 def nines_rich(digits: int, count: int = 3000) -> Questions:

@@ -18,13 +18,15 @@ from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.task.columns import Columns
 from carryscope.verification import estimate, faithfulness, scrubbing, sight
-from carryscope.verification.algorithms import ALGORITHM_1, AS_DISSECTED, EXACT, WRONG
+from carryscope.verification.algorithms import ALGORITHM_1, AS_DISSECTED, WRONG
 from carryscope.verification.estimate import WeightedSample
 from carryscope.verification.faithfulness import (
     FaithfulnessFinding,
     faithful,
     same_algorithms,
 )
+
+EXACT = "exact addition"
 
 NAMES = {1: "look-ahead 1", 2: ALGORITHM_1, 3: "look-ahead 3"}
 

@@ -18,6 +18,7 @@ from carryscope.core.progress import Stopped
 from carryscope.model.prediction import predict
 from carryscope.task.questions import Questions, parse_question
 from carryscope.task.strata import look_ahead_probabilities
+from carryscope.task.tokens import Format
 from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.estimate import Rate
 from carryscope.verification.failures import simplest
@@ -40,9 +41,8 @@ def algorithm_judge(algorithm):
 
 
 def risk_of(judge, digits=5, **options) -> RiskFinding:
-    names = [f"A{k}" for k in reversed(range(digits + 1))]
     defaults = {"seed": 0, "width": 0.05, "budget": 50_000}
-    return judged_risk(judge, digits, names, weights_sha256="", **(defaults | options))
+    return judged_risk(judge, Format(digits), weights_sha256="", **(defaults | options))
 
 
 def true_rate(digits: int, reach: int) -> float:

@@ -12,34 +12,49 @@ far enough to see the variable, give the same digit. Elsewhere a deeper cascade 
 one-layer model does not follow, and the pair says nothing about the part. A prediction does not
 count either where the model's own answer to the base is wrong, or where the token before the
 digit shows the carry anyway.
+
+In subtraction a part that brings digits of the source brings them as they are written there. The
+sign, which the model has read before, stays the base's, and says which number is taken from which.
+A part can also carry the sign itself, or, in a mixed model, the operator.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from carryscope.task.columns import ALGORITHM_1_REACH, Columns
-from carryscope.task.operation import ADD, Array, State
+from carryscope.task.operation import OPERATIONS, Array, Operation, State
 from carryscope.task.questions import Questions
+from carryscope.task.tokens import NEGATIVE, POSITIVE, VOCABULARIES, Format
 
-BASE_ADD, MAKES, PASSES = ADD.subtasks.base, ADD.subtasks.makes, ADD.subtasks.passes
-STATE, CARRY_IN, DIGIT = "state", "carry_in", "digit"
-"""What a part can carry: the paper's sub-tasks; the state, MC1 and MS9 together; the arriving
-carry; the finished answer digit."""
+STATE, CARRY_IN, DIGIT, SIGN, OPERATOR = "state", "carry_in", "digit", "sign", "operator"
+"""What a part can carry, besides the sub-tasks of the operation (BA, MC1, MS9): the state, MC1 and
+MS9 together; the arriving carry; the finished answer digit; the answer's sign; the operator."""
 
-IN_WORDS = {
-    BASE_ADD: f"the base sum ({BASE_ADD}) of {{}}",
-    MAKES: f"the {ADD.words.carry} made ({MAKES}) in {{}}",
-    PASSES: f"whether {{}} {ADD.words.column[State.PROPAGATE]} ({PASSES})",
-    STATE: "the state of {}",
-    CARRY_IN: f"the arriving {ADD.words.carry}",
-    DIGIT: "the finished digit",
-}
-"""Each of them in words, with the column it is about."""
+MAKING = {one.subtasks.makes for one in OPERATIONS.values()}
+PASSING = {one.subtasks.passes for one in OPERATIONS.values()}
+
+PLUS, MINUS = (VOCABULARIES[15].index(sign) for sign in (POSITIVE, NEGATIVE))
+"""Signs, as tokens."""
+
+
+def in_words(operation: Operation) -> dict[str, str]:
+    """Each variable in words, with the column it is about."""
+    names, words = operation.subtasks, operation.words
+    return {
+        names.base: f"the base {words.question} ({names.base}) of {{}}",
+        names.makes: f"the {words.carry} made ({names.makes}) in {{}}",
+        names.passes: f"whether {{}} {words.column[State.PROPAGATE]} ({names.passes})",
+        STATE: "the state of {}",
+        CARRY_IN: f"the arriving {words.carry}",
+        DIGIT: "the finished digit",
+        SIGN: "the sign",
+        OPERATOR: "the operator",
+    }
 
 
 class Hypothesis(NamedTuple):
@@ -56,24 +71,32 @@ class Hypothesis(NamedTuple):
     @property
     def reach(self) -> int:
         """How far below its digit an adder must look for this variable to matter."""
-        below = self.digit - self.column
-        needed = {MAKES: below, PASSES: below + 1, STATE: below + 1}.get(self.kind, 0)
-        return max(ALGORITHM_1_REACH, needed)
+        if self.kind not in MAKING | PASSING | {STATE}:
+            return ALGORITHM_1_REACH
+        return max(ALGORITHM_1_REACH, self.digit - self.column + (self.kind not in MAKING))
 
 
-def hypotheses_for(digit: int, digits: int) -> list[Hypothesis]:
+def hypotheses_for(digit: int, layout: Format) -> list[Hypothesis]:
     """Everything a part could carry that one answer digit depends on.
 
-    If two predict the same and score the same, the first, which says less, is named.
+    If two predict the same and score the same, the first, which says less, is named. The sign of a
+    difference is its highest digit: the borrow out of the columns as they are written. A_n of a
+    difference is always 0, and depends on nothing.
     """
-    own = [Hypothesis(BASE_ADD, digit, digit)] if digit < digits else []
+    operation, digits = layout.operation, layout.digits
+    names = operation.subtasks
+    if digit == digits and all(one.signed for one in operation.each_part):
+        return []
+    own = [Hypothesis(names.base, digit, digit)] if digit < digits else []
     below = [
         Hypothesis(kind, column, digit)
-        for column in reversed(range(digit))
-        for kind in (MAKES, PASSES, STATE)
+        for column in reversed(range(min(digit, digits)))
+        for kind in (names.makes, names.passes, STATE)
     ]
-    carry = [Hypothesis(CARRY_IN, digit, digit)] if digit else []
-    return [*own, *below, *carry, Hypothesis(DIGIT, digit, digit)]
+    carry = [Hypothesis(CARRY_IN, digit, digit)] if 0 < digit <= digits else []
+    sign = [Hypothesis(SIGN, digit, digit)] if operation.signed and digit < digits else []
+    operator = [Hypothesis(OPERATOR, digit, digit)] if operation.parts else []
+    return [*own, *below, *carry, *sign, *operator, Hypothesis(DIGIT, digit, digit)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,21 +115,35 @@ class Pairs:
     """Base and source questions, one to one, and what hypotheses predict for them."""
 
     def __init__(self, base: Questions, source: Questions) -> None:
-        self.base, self.source = base, source
-        self._base, self._source = Columns.of(base), Columns.of(source)
+        self.base, self.source, self._names = base, source, base.operation.subtasks
+        # What a part brings: the source's digits, read with the base's operator and sign.
+        brought = replace(source, operation=base.operation, kind=base.kind)
+        never = np.zeros(len(base), dtype=bool)
+        signs = ((base.negative, source.negative), (never, never))
+        self._columns = [
+            (Columns.of(base, ours), Columns.of(brought, ours), Columns.of(source, theirs))
+            for ours, theirs in signs
+        ]
+
+    def _at(self, digit: int) -> tuple[int, tuple[Columns, Columns, Columns]]:
+        """Where the carry into a digit is, and the columns of the base, of what a part brings and
+        of the source. A sign is decided by the columns as they are written."""
+        digits = self.base.digits
+        return min(digit, digits), self._columns[digit > digits]
 
     def __len__(self) -> int:
         return len(self.base)
 
     def decided_in(self, digit: int, column: int, *, carrying: bool) -> Bool[Array, " pair"]:
         """Where the source's carry into a digit is decided in a column, and arrives or not."""
-        source = self._source
+        place, (_, _, source) = self._at(digit)
         here: Array = (source.deciding == column) & (source.carry_in == carrying)
-        return here[:, digit]
+        return here[:, place]
 
     def own_digit(self, digit: int) -> Int[Array, " pair"]:
-        """The base's true answer digit."""
-        return self._base.answer_digit(digit, self._base.carry_in[:, digit])
+        """The base's true answer digit, or its sign."""
+        place, (base, _, _) = self._at(digit)
+        return _written(base, digit, base.carry_in[:, place])
 
     def predict(
         self, hypothesis: Hypothesis, right: Bool[Array, " pair"] | None = None
@@ -116,12 +153,14 @@ class Pairs:
         `right` says where the model's own answer to the base is right. Elsewhere an answer could
         land on the predicted digit with nothing patched at all.
         """
-        digit = hypothesis.digit
+        digit, reach = hypothesis.digit, hypothesis.reach
+        place, (base, _, _) = self._at(digit)
         value = self._value(hypothesis, reach=digit)
         own = self.own_digit(digit)
-        seen = self._base.look_ahead[:, digit] < hypothesis.reach
-        shallow = self._base.answer_digit(digit, self._base.carry_in[:, digit] & seen)
-        sure = (value == self._value(hypothesis, reach=hypothesis.reach)) & (own == shallow)
+        shallow = _written(
+            base, digit, base.carry_in[:, place] & (base.look_ahead[:, place] < reach)
+        )
+        sure = (value == self._value(hypothesis, reach=reach)) & (own == shallow)
         sure &= ~self._shown_by_token(digit)
         sure = sure if right is None else sure & right
         return Prediction(value, sure, sure & (value != own))
@@ -129,24 +168,43 @@ class Pairs:
     def _shown_by_token(self, digit: int) -> Bool[Array, " pair"]:
         """Where the token before the digit, which stays the base's, shows the carry.
 
-        This happens to A_n-1 if its column propagates, in the base or in the source: A_n is then
-        the carry itself, and no part has to carry it.
+        This happens to A_n-1 of a sum if its column propagates, in the base or in the source: A_n
+        is then the carry itself, and no part has to carry it.
         """
+        _, (base, brought, _) = self._at(digit)
         if digit != self.base.digits - 1:
             return np.zeros(len(self), dtype=bool)
-        nine: Array = self._base.make_sum_9[:, digit] | self._source.make_sum_9[:, digit]
-        return nine
+        nine: Array = base.make_sum_9[:, digit] | brought.make_sum_9[:, digit]
+        return nine & ~base.signed
 
     def _value(self, hypothesis: Hypothesis, reach: int) -> Int[Array, " pair"]:
         kind, column, digit = hypothesis
-        own = self._source if kind in (BASE_ADD, DIGIT) else self._base
-        below = self._source if kind in (CARRY_IN, DIGIT) else self._base
+        place, (base, brought, source) = self._at(digit)
+        own = {self._names.base: brought, DIGIT: source}.get(kind, base)
+        below = source if kind in (CARRY_IN, DIGIT) else base
+        if kind in (SIGN, OPERATOR):
+            own = below = self._read_otherwise(kind, digit)
         made, nine = below.make_carry.copy(), below.make_sum_9.copy()
-        if kind in (MAKES, STATE):
-            made[:, column] = self._source.make_carry[:, column]
-        if kind in (PASSES, STATE):
-            nine[:, column] = self._source.make_sum_9[:, column]
-        return own.answer_digit(digit, _carried(made, nine, digit, reach))
+        if kind in (self._names.makes, STATE):
+            made[:, column] = brought.make_carry[:, column]
+        if kind in (self._names.passes, STATE):
+            nine[:, column] = brought.make_sum_9[:, column]
+        return _written(own, digit, _carried(made, nine, place, reach))
+
+    def _read_otherwise(self, kind: str, digit: int) -> Columns:
+        """The base's own digits, with the sign or the operator of the source."""
+        if kind == SIGN:
+            return Columns.of(self.base, self.source.negative)
+        is_sign = digit > self.base.digits
+        signs = np.zeros(len(self), dtype=bool) if is_sign else self.base.negative
+        return Columns.of(replace(self.base, kind=self.source.kind), signs)
+
+
+def _written(columns: Columns, digit: int, carry: Bool[Array, " pair"]) -> Int[Array, " pair"]:
+    """The answer token if this carry arrives: a digit, or above A_n the sign."""
+    if digit <= columns.digits:
+        return columns.answer_digit(digit, carry)
+    return np.where(carry & columns.signed, MINUS, PLUS)
 
 
 def _carried(

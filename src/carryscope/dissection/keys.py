@@ -37,8 +37,7 @@ from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples, numbered, partners
 from carryscope.dissection.swapping import AnswerRows
 from carryscope.task.columns import ALGORITHM_1_REACH, Columns
-from carryscope.task.operation import BASE, Array, State
-from carryscope.task.sampling import with_states
+from carryscope.task.operation import ADD, BASE, Array, Operation, State
 
 KEY_QUESTIONS = 6000
 """Questions. Every column has each state equally often: 100 for each of 60 keys, 11 of 540."""
@@ -100,31 +99,37 @@ def study_mlp(
 ) -> MlpFinding:
     """Swap and separate."""
     generator = samples.generator("keys")
-    states = generator.integers(0, len(State), (KEY_QUESTIONS, samples.digits))
-    questions = with_states(generator, states)
+    questions = samples.any_states(generator, KEY_QUESTIONS)
     rows, columns = AnswerRows.of(engine, questions, together=True), Columns.of(questions)
     tests = []
     for k in reversed(range(samples.digits + 1)):
         with torch.inference_mode():
-            tests.append(_test(rows, columns, k, _reach(attention, k, samples.digits), generator))
+            reach = _reach(attention, k, samples)
+            tests.append(_test(rows, columns, k, reach, generator))
         advance(2 * len(questions))
-    return MlpFinding(questions=len(questions), digits=tests, statement=_statement(tests))
+    return MlpFinding(
+        questions=len(questions), digits=tests, statement=_statement(tests, samples.operation)
+    )
 
 
-def _reach(attention: AttentionFinding, digit: int, digits: int) -> int:
+def _reach(attention: AttentionFinding, digit: int, samples: Samples) -> int:
     """How many columns below a digit are read without a gap; as many as can be tested."""
     read = {reading.column for reading in attention.readings if reading.answer == f"A{digit}"}
     reach = next(r for r in count() if digit - 1 - r not in read)
     reach = min(max(reach, ALGORITHM_1_REACH), digit)
-    while key_count(digit, digits, reach) > MOST_KEYS:
+    while key_count(digit, samples.digits, reach, samples.operation) > MOST_KEYS:
         reach -= 1
     return reach
 
 
-def key_count(digit: int, digits: int, reach: int) -> int:
-    """How many keys a digit has that reads so many columns below its own."""
+def key_count(digit: int, digits: int, reach: int, operation: Operation = ADD) -> int:
+    """How many keys a digit has that reads so many columns below its own.
+
+    In subtraction each sign has its own keys, in a mixture each operation.
+    """
     own = BASE if digit < digits else 1
-    return own * (len(State) ** (reach - 1) * 2 if reach else 1)
+    readings = sum(1 + one.signed for one in operation.each_part)
+    return readings * own * (len(State) ** (reach - 1) * 2 if reach else 1)
 
 
 def _test(
@@ -145,8 +150,8 @@ def _test(
     return KeyTest(
         digit=f"A{digit}",
         reach=reach,
-        keys=key_count(digit, columns.digits, reach),
-        needed=key_count(digit, columns.digits, digit),
+        keys=key_count(digit, columns.digits, reach, columns.operation),
+        needed=key_count(digit, columns.digits, digit, columns.operation),
         kept=Share.of_hits(kept),
         follows=Share.of_hits(follows[telling & within[other]]),
         beyond=Share.of_hits(follows[telling & ~within[other]]),
@@ -167,7 +172,7 @@ def _keys(
     states = [columns.state[:, digit - below] for below in range(1, reach)]
     lowest = [columns.make_carry[:, digit - reach]] if reach else []
     arrives = columns.carry_in[:, digit] & (columns.look_ahead[:, digit] < reach)
-    return numbered([*own, *states, *lowest]), columns.answer_digit(digit, arrives)
+    return numbered([columns.reading, *own, *states, *lowest]), columns.answer_digit(digit, arrives)
 
 
 def _strangers(code: Int[Array, " batch"], generator: np.random.Generator) -> Array:
@@ -199,14 +204,14 @@ def _separable(
     return apart
 
 
-def _statement(tests: list[KeyTest]) -> str:
+def _statement(tests: list[KeyTest], operation: Operation) -> str:
     """Whether the key decides the digits, and whether keys are kept separate."""
     decided = [test for test in tests if test.decided]
     digits = spanned([test.digit for test in decided]) if decided else "no digit"
     keys, needed = sum(test.keys for test in decided), sum(test.needed for test in tests)
     alike, written = (sum(getattr(test, name) for test in tests) for name in ("alike", "apart_out"))
     return (
-        f"The columns that the heads read decide {digits}: {keys:,} keys in all. Exact addition "
-        f"needs {needed:,}. Of {alike:,} pairs of keys with the same answer, {written:,} are "
-        "separable in what the MLP writes."
+        f"The columns that the heads read decide {digits}: {keys:,} keys in all. Exact "
+        f"{operation.name} needs {needed:,}. Of {alike:,} pairs of keys with the same answer, "
+        f"{written:,} are separable in what the MLP writes."
     )

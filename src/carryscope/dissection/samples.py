@@ -18,9 +18,9 @@ from jaxtyping import Int
 from carryscope.core.errors import CallError
 from carryscope.task.columns import Columns, QuestionClass
 from carryscope.task.curated import curated_questions
-from carryscope.task.operation import ADD, Array, Operation
+from carryscope.task.operation import ADD, Array, Operation, State
 from carryscope.task.questions import Questions
-from carryscope.task.sampling import enriched, uniform, with_nines
+from carryscope.task.sampling import enriched, uniform, with_nines, with_states
 
 BATCH, BATCHES = 64, 15
 """The paper's batch, and how many of them: 960 questions, and the curated ones."""
@@ -83,6 +83,15 @@ class Samples:
         questions = uniform(generator, count, self.digits, self.operation)
         cells = generator.random((count, self.digits)) < generator.random((count, 1))
         return with_nines(generator, questions, cells)
+
+    def any_states(self, generator: np.random.Generator, count: int) -> Questions:
+        """Questions whose columns have every state as often; of a mixture, each operation."""
+        states, parts = (
+            generator.integers(0, len(State), (count, self.digits)),
+            self.operation.each_part,
+        )
+        each = [with_states(generator, states[i :: len(parts)], one) for i, one in enumerate(parts)]
+        return Questions.joined(each)
 
 
 def numbered(parts: Sequence[Array]) -> Int[Array, " batch"]:

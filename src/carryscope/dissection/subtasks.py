@@ -28,20 +28,19 @@ from carryscope.core.words import listed, spanned
 from carryscope.dissection.attention import column_at
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.hypotheses import (
-    BASE_ADD,
     CARRY_IN,
     DIGIT,
-    IN_WORDS,
-    MAKES,
     STATE,
     Hypothesis,
     Pairs,
     Prediction,
     hypotheses_for,
+    in_words,
 )
 from carryscope.dissection.interventions import Node, all_nodes
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.dissection.samples import Samples
+from carryscope.model.config import ModelConfig
 from carryscope.task.columns import ALGORITHM_1_REACH
 from carryscope.task.operation import Array
 
@@ -66,7 +65,7 @@ def study_subtasks(engine: Engine, samples: Samples, advance: Advance = unheard)
         purposes=search.purposes,
         tests=search.tests,
         missing=missing,
-        statement=_statement(search.purposes, missing, engine.config.layers),
+        statement=_statement(search.purposes, missing, engine.config),
     )
 
 
@@ -88,22 +87,24 @@ class _Search:
 
     def __init__(self, engine: Engine, pairs: Pairs, advance: Advance) -> None:
         self._engine, self._pairs, self._advance = engine, pairs, advance
-        self._digits = engine.config.digits
+        self._layout, self._digits = engine.layout, engine.config.digits
+        self._places = range(self._digits + 1 + self._layout.operation.signed)
+        """Answer digits, units first; and the sign, where there is something to decide."""
         self._said: dict[Node, Array] = {}
         self._clean = engine.answers(pairs.base).predicted[0][:, ::-1]
         self._predictions: dict[int, dict[Hypothesis, Prediction]] = {
             k: {
                 h: pairs.predict(h, right=self._clean[:, k] == pairs.own_digit(k))
-                for h in hypotheses_for(k, self._digits)
+                for h in hypotheses_for(k, self._layout)
             }
-            for k in range(self._digits + 1)
+            for k in self._places
         }
         self.purposes: list[Purpose] = []
         self.tests = 0
 
     def everywhere(self) -> None:
         """Single nodes first; then sets of heads, for the digits that still miss something."""
-        every, heads = range(self._digits + 1), tuple(range(self._engine.config.heads))
+        every, heads = self._places, tuple(range(self._engine.config.heads))
         nodes = sorted(all_nodes(self._engine.config), key=lambda node: node.layer)
         self._judge(self._run(nodes, every), every)
         wanting = [k for k in every if self.missing_at(k)]
@@ -123,11 +124,7 @@ class _Search:
         """The answer digits that a change of this part can reach."""
         last = self._engine.config.layers - 1
         own = self._engine.layout.answer_rows.stop - 1 - part.row
-        return [
-            k
-            for k in reversed(range(self._digits + 1))
-            if k == own or (k < own and part.layer < last)
-        ]
+        return [k for k in reversed(self._places) if k == own or (k < own and part.layer < last)]
 
     def _run(self, parts: Sequence[Node], digits: Sequence[int]) -> list[Node]:
         """Answer the base questions with each part that reaches a digit taken from the source."""
@@ -229,14 +226,17 @@ class _Search:
         """What Algorithm 1 needs for a digit and no head, or set of heads, was found to carry."""
         found = [p for p in self.purposes if p.digit == f"A{k}" and p.heads]
         carried = {(p.kind, p.column) for p in found}
-        missing = []
-        if k < self._digits and not {(BASE_ADD, k), (DIGIT, k)} & carried:
-            missing.append(f"{BASE_ADD}({k})")
-        for column in range(k - 1, max(-1, k - 1 - ALGORITHM_1_REACH), -1):
-            alone = {(MAKES, column), (STATE, column)} & carried
+        missing, names = [], self._layout.operation.subtasks
+        if not self._predictions[k]:
+            return []
+        if k < self._digits and not {(names.base, k), (DIGIT, k)} & carried:
+            missing.append(f"{names.base}({k})")
+        place = min(k, self._digits)
+        for column in range(place - 1, max(-1, place - 1 - ALGORITHM_1_REACH), -1):
+            alone = {(names.makes, column), (STATE, column)} & carried
             if not alone and not any(self._brings_carry(p, column) for p in found):
-                lowest = column in (k - ALGORITHM_1_REACH, 0)
-                missing.append(f"{MAKES if lowest else STATE}({column})")
+                lowest = column in (place - ALGORITHM_1_REACH, 0)
+                missing.append(f"{names.makes if lowest else STATE}({column})")
         return missing
 
     def _brings_carry(self, purpose: Purpose, column: int) -> bool:
@@ -256,19 +256,20 @@ class _Search:
 
     def missing(self) -> list[str]:
         """All that is missing, highest digit first."""
-        digits = reversed(range(self._digits + 1))
-        return [f"A{k}: {name}" for k in digits for name in self.missing_at(k)]
+        return [f"A{k}: {name}" for k in reversed(self._places) for name in self.missing_at(k)]
 
 
-def _statement(purposes: list[Purpose], missing: list[str], layers: int) -> str:
+def _statement(purposes: list[Purpose], missing: list[str], config: ModelConfig) -> str:
     """What each part gives, grouping digits for which it does the same."""
     if not purposes:
         return "No part of the model was found to carry any sub-task."
     parts: dict[str, dict[str, list[str]]] = {}
+    words = in_words(config.layout.operation)
     for p in purposes:
         place, _, part = p.node.partition(".")[2].partition(".")
-        what = IN_WORDS[p.kind].format(column_at(int(p.digit[1:]) - p.column))
-        name = part if layers == 1 else f"{place}.{part}"
+        offset = min(int(p.digit[1:]), config.digits) - p.column
+        what = words[p.kind].format(column_at(offset))
+        name = part if config.layers == 1 else f"{place}.{part}"
         parts.setdefault(name, {}).setdefault(what, []).append(p.digit)
     said = [
         f"{name} gives {listed([f'{what} (for {spanned(at)})' for what, at in given.items()])}."

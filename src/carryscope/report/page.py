@@ -32,7 +32,6 @@ from carryscope.report.sections.report import report_sections
 from carryscope.report.sections.why import why_section
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Table
-from carryscope.task.questions import parse_question
 
 REPORT_FILE = "report.html"
 
@@ -92,7 +91,7 @@ def report_page(shelf: Shelf, live: Sequence[Live] = ()) -> Page:
 def explorer_page(live: Sequence[Live], question: str = "") -> Page:
     """The page in which models can be asked and taken apart, opened on a question."""
     for shelf, _ in live if question else ():
-        parse_question(question, shelf.config.model.digits)
+        shelf.config.model.layout.parse(question)
     names = " and ".join(shelf.name for shelf, _ in live)
     subjects = [live_model(*one, question) for one in live]
     section = Section("try", "", "Explorer", [Explorer(subjects)])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from carryscope.core.errors import CallError
 from carryscope.core.words import counted
 from carryscope.task.operation import ADD, State
-from carryscope.task.questions import parse_question
+from carryscope.task.tokens import Format
 
 if TYPE_CHECKING:
     from carryscope.dissection.attention import AttentionFinding
@@ -49,10 +49,10 @@ STAIRCASE = {
 """What the heads look at, row by row."""
 
 
-def is_sum(text: str | None, digits: int) -> bool:
-    """Whether a model of so many digits can be asked this; a finding may hold any text."""
+def is_sum(text: str | None, layout: Format) -> bool:
+    """Whether a model can be asked this; a finding may hold any text."""
     with contextlib.suppress(CallError):
-        return bool(parse_question(text or "", digits))
+        return bool(layout.parse(text or ""))
     return False
 
 

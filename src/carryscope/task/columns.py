@@ -72,13 +72,25 @@ class Columns:
     operation: Operation = ADD
     kind: Int[Array, " batch"] | None = None
     """In a mixed batch, the place of each question's operation in `operation.parts`."""
+    negative: Bool[Array, " batch"] | None = None
+    """Where the two numbers were exchanged; None for sums."""
 
     @classmethod
-    def of(cls, questions: Questions) -> Columns:
-        """The columns of these questions, the numbers exchanged where the answer is negative."""
-        numbers = questions.ordered()
-        sums = questions.each(lambda one: one.raw[numbers.first, numbers.second])
-        return cls(sums, questions.operation, questions.kind)
+    def of(cls, questions: Questions, negative: Bool[Array, " batch"] | None = None) -> Columns:
+        """The columns of these questions, the numbers exchanged where the answer is negative.
+
+        With `negative` they are exchanged where it says so.
+        """
+        if questions.operation.signed:
+            negative = questions.negative if negative is None else negative
+            questions = questions.ordered(negative)
+        sums = questions.each(lambda one: one.raw[questions.first, questions.second])
+        return cls(sums, questions.operation, questions.kind, negative)
+
+    def __getitem__(self, chosen: Any) -> Columns:
+        """The columns of the questions picked by a slice, a mask or an index array."""
+        kind, negative = (x if x is None else x[chosen] for x in (self.kind, self.negative))
+        return Columns(self.sums[chosen], self.operation, kind, negative)
 
     def each(self, of: Callable[[Operation], Any]) -> Array:
         """What `of` gives for each question's own operation."""
@@ -87,6 +99,20 @@ class Columns:
     @property
     def digits(self) -> int:
         return int(self.sums.shape[1])
+
+    @property
+    def signed(self) -> Bool[Array, " batch"]:
+        """Which questions are differences, whose answers can be negative."""
+        return self.each(lambda one: np.full(len(self.sums), one.signed))
+
+    @property
+    def reading(self) -> Int[Array, " batch"]:
+        """A number for how the two digits of a column are read: by which operation, exchanged or
+        not. It is the same for all sums."""
+        reading: Array = np.zeros(len(self.sums), dtype=np.int64)
+        for factor, each in ((2, self.kind), (1, self.negative)):
+            reading += 0 if each is None else factor * each
+        return reading
 
     @cached_property
     def state(self) -> Int[Array, "batch column"]:
@@ -127,7 +153,7 @@ class Columns:
         In subtraction no borrow leaves the highest column once the numbers are in order: A_n is 0.
         """
         if digit == self.digits:
-            return carry.astype(self.sums.dtype)
+            return np.asarray(carry & ~self.signed).astype(self.sums.dtype)
         return self.each(lambda one: one.digit_of(self.sums[:, digit], carry))
 
     def answer(self, carry: Bool[Array, "batch digit"] | None = None) -> Int[Array, "batch digit"]:
@@ -137,7 +163,8 @@ class Columns:
         """
         carry = self.carry_in if carry is None else carry
         low = self.each(lambda one: one.digit_of(self.sums, carry[:, :-1]))
-        return np.concatenate([low, carry[:, -1:].astype(low.dtype)], axis=1)
+        top = self.answer_digit(self.digits, carry[:, -1])
+        return np.concatenate([low, top[:, None].astype(low.dtype)], axis=1)
 
     @cached_property
     def look_ahead(self) -> Int[Array, "batch digit"]:

@@ -267,7 +267,12 @@ MIXED = Operation(
         column=dict(zip(State, ("kills", "propagates", "generates"), strict=True)),
         columns=dict(zip(State, ("kill", "propagate", "generate"), strict=True)),
     ),
-    subtasks=ADD.subtasks,
+    subtasks=Subtasks(
+        **{
+            name: f"{added}/{getattr(SUBTRACT.subtasks, name)}"
+            for name, added in vars(ADD.subtasks).items()
+        }
+    ),
     signed=True,
     parts=(ADD, SUBTRACT),
 )

@@ -77,11 +77,9 @@ class Questions:
         signed = self.each(lambda one: np.full(len(self), one.signed))
         return np.asarray((highest < 0) & signed)
 
-    def ordered(self) -> Questions:
-        """The same questions, with the numbers exchanged where the answer is negative."""
-        if not self.operation.signed:
-            return self
-        negative = self.negative[:, None]
+    def ordered(self, negative: Bool[Array, " batch"]) -> Questions:
+        """The same questions, with the numbers exchanged where this says so."""
+        negative = negative[:, None]
         return replace(
             self,
             first=np.where(negative, self.second, self.first),
@@ -121,12 +119,13 @@ class Questions:
         """Several batches as one; of several operations they make a mixed one."""
         operation, kind = batches[0].operation, None
         if operation.parts or any(batch.operation is not operation for batch in batches):
-            operation, kind = MIXED, np.concatenate([batch._kinds() for batch in batches])
+            operation, kind = MIXED, np.concatenate([batch.kinds for batch in batches])
         first = np.concatenate([batch.first for batch in batches])
         second = np.concatenate([batch.second for batch in batches])
         return cls(first, second, operation, kind)
 
-    def _kinds(self) -> Int[Array, " batch"]:
+    @property
+    def kinds(self) -> Int[Array, " batch"]:
         """The place of each question's operation among those of a mixed batch."""
         if self.kind is not None:
             return self.kind

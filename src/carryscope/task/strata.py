@@ -138,3 +138,21 @@ def look_ahead_probabilities(digits: int, operation: Operation = ADD) -> dict[Lo
             chances[LookAhead(digit, depth, False)] = pass_on**depth * (kill + generate) - carrying
         chances[LookAhead(digit, digit, False)] = pass_on**digit
     return {case: chance for case, chance in chances.items() if chance}
+
+
+def sign_probabilities(digits: int, operation: Operation = ADD) -> dict[LookAhead, Fraction]:
+    """The same for the sign of a difference, counted as the digit above A_n.
+
+    Its depth is how many of the highest columns have equal digits. It is carrying if the sign is
+    minus. The chances add up to the share of questions that are differences.
+    """
+    chances: dict[LookAhead, Fraction] = {}
+    for one in operation.each_part if operation.signed else ():
+        if not one.signed:
+            continue
+        kill, pass_on, generate = (Fraction(one.pairs_per_state[s], PAIRS) for s in State)
+        for depth in range(digits):
+            chances[LookAhead(digits + 1, depth, True)] = pass_on**depth * generate
+            chances[LookAhead(digits + 1, depth, False)] = pass_on**depth * kill
+        chances[LookAhead(digits + 1, digits, False)] = pass_on**digits
+    return {case: chance / len(operation.each_part) for case, chance in chances.items()}

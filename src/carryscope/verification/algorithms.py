@@ -1,4 +1,4 @@
-"""Ways to add that a model might have learnt, each precise enough to compare with the model.
+"""Ways to answer that a model might have learnt, each precise enough to compare with the model.
 
 In: `Columns`. Out: answer digits (units first), and the named variables that decide them.
 
@@ -20,18 +20,16 @@ from jaxtyping import Int
 
 from carryscope.core.words import counted
 from carryscope.dissection.first_digits import FirstDigitsFinding
-from carryscope.dissection.hypotheses import BASE_ADD, MAKES
 from carryscope.dissection.keys import key_count
 from carryscope.dissection.samples import numbered
 from carryscope.task.columns import ALGORITHM_1_REACH, Columns
-from carryscope.task.operation import ADD, Array, State
+from carryscope.task.operation import ADD, Array, Operation, State
 
 FARTHEST = 6
 """The farthest look-ahead compared in addition to exact addition. A farther one differs from exact
 addition in fewer than one question in a million, which no sample here would show."""
 
 ALGORITHM_1 = "Algorithm 1"
-EXACT = "exact addition"
 AS_DISSECTED = "as dissected"
 WRONG = "wrong columns"
 
@@ -60,31 +58,40 @@ class Algorithm:
 
     def keys(self, columns: Columns, digit: int) -> Int[Array, " batch"]:
         """The key of one answer digit in each question, as a number."""
-        return numbered([values[:, digit] for values in self.variables(columns).values()])
+        variables = self.variables(columns).values()
+        return numbered([columns.reading, *(values[:, digit] for values in variables)])
 
 
-def shipped(digits: int, found: FirstDigitsFinding | None = None) -> list[Algorithm]:
+def shipped(
+    digits: int, found: FirstDigitsFinding | None = None, operation: Operation = ADD
+) -> list[Algorithm]:
     """The algorithms to compare; the last is wrong on purpose.
 
-    A look-ahead as long as the number is exact addition, so the list ends before it.
+    A look-ahead as long as the number is exact addition, so the list ends before it. In subtraction
+    the same algorithms follow borrows, with the numbers in order: they read the sign.
     """
     reaches = [1, 2, *range(3, min(digits - 1, FARTHEST) + 1)]
-    known = [as_dissected(found, digits)] if found is not None else []
-    return [exact(digits), *(look_ahead(r, digits) for r in reaches), *known, wrong_columns(digits)]
+    known = [as_dissected(found, digits, operation)] if found is not None else []
+    return [
+        exact(digits, operation),
+        *(look_ahead(reach, digits, operation) for reach in reaches),
+        *known,
+        wrong_columns(digits, operation),
+    ]
 
 
-def exact(digits: int) -> Algorithm:
-    """Correct addition; head by head, each brings the state of one column."""
-    by_head = look_ahead(digits, digits)
-    keys = sum(key_count(k, digits, k) for k in range(digits + 1))
+def exact(digits: int, operation: Operation = ADD) -> Algorithm:
+    """The correct answer; head by head, each brings the state of one column."""
+    by_head, words = look_ahead(digits, digits, operation), operation.words
+    keys = sum(key_count(k, digits, k, operation) for k in range(digits + 1))
 
     def variables(columns: Columns) -> dict[str, Array]:
-        return {BASE_ADD: _base(columns), ADD.words.carry: columns.carry_in}
+        return {operation.subtasks.base: _base(columns), words.carry: columns.carry_in}
 
     return replace(
         by_head,
-        name=EXACT,
-        about=f"Every {ADD.words.carry} arrives, however far it travels. Each head brings the "
+        name=f"exact {operation.name}",
+        about=f"Every {words.carry} arrives, however far it travels. Each head brings the "
         f"state of one column, and the MLP tells {keys:,} keys apart.",
         answer=Columns.answer,
         variables=variables,
@@ -92,34 +99,35 @@ def exact(digits: int) -> Algorithm:
     )
 
 
-def look_ahead(reach: int, digits: int) -> Algorithm:
-    """Addition that sees `reach` columns below each digit. Reach 2 is Algorithm 1, completed."""
-    words = ADD.words
+def look_ahead(reach: int, digits: int, operation: Operation = ADD) -> Algorithm:
+    """Sees `reach` columns below each digit. Reach 2 is Algorithm 1, completed."""
+    words = operation.words
     return _by_reach(
         ALGORITHM_1 if reach == ALGORITHM_1_REACH else f"look-ahead {reach}",
         f"Sees {counted(reach, 'column')} below each digit; if all of them are "
         f"{words.passing_plural}, it assumes that no {words.carry} arrives.",
         [reach] * (digits + 1),
         [False] * (digits + 1),
+        operation,
     )
 
 
-def as_dissected(found: FirstDigitsFinding, digits: int) -> Algorithm:
+def as_dissected(found: FirstDigitsFinding, digits: int, operation: Operation = ADD) -> Algorithm:
     """What the dissection found at the first digits. Lower digits follow the lowest of these."""
     rules = {int(rule.digit[1:]): rule for rule in found.rules}
     lowest = rules[min(rules)]
     reach = [rules.get(k, lowest).reach for k in range(digits + 1)]
     by_token = [k in rules and rules[k].reads_token for k in range(digits + 1)]
-    passing = ADD.words.passing
+    passing = operation.words.passing
     parts = [f"A{k} sees {reach[k]} below" for k in sorted(rules, reverse=True)]
     parts += [f"A{k} reads token A{k + 1} at a {passing}" for k in range(digits + 1) if by_token[k]]
     about = f"{'; '.join(parts)}; lower digits see {lowest.reach} below."
-    return _by_reach(AS_DISSECTED, about, reach, by_token)
+    return _by_reach(AS_DISSECTED, about, reach, by_token, operation)
 
 
-def wrong_columns(digits: int) -> Algorithm:
+def wrong_columns(digits: int, operation: Operation = ADD) -> Algorithm:
     """Algorithm 1 one column too low: the score of a claim about the wrong columns."""
-    right = look_ahead(ALGORITHM_1_REACH, digits)
+    right = look_ahead(ALGORITHM_1_REACH, digits, operation)
 
     def lowered(columns: Columns) -> Columns:
         return replace(columns, sums=np.pad(columns.sums, ((0, 0), (1, 0)))[:, :-1])
@@ -135,15 +143,17 @@ def wrong_columns(digits: int) -> Algorithm:
     )
 
 
-def _by_reach(name: str, about: str, reach: Sequence[int], by_token: Sequence[bool]) -> Algorithm:
+def _by_reach(
+    name: str, about: str, reach: Sequence[int], by_token: Sequence[bool], operation: Operation
+) -> Algorithm:
     """Each digit with its own look-ahead.
 
     Where the digit's own column propagates, the answer token before it shows the carry that
     arrives. A digit that reads this token is right there.
     """
-    reaches, reading = np.array(reach), np.array(by_token)
+    reaches, reading, names = np.array(reach), np.array(by_token), operation.subtasks
     states = {f"state {j} below": j for j in range(1, max(reach))}
-    carries = {f"{MAKES} {j} below": j for j in sorted(set(reach) - {0})}
+    carries = {f"{names.makes} {j} below": j for j in sorted(set(reach) - {0})}
     token = {TOKEN_NAME: None} if any(by_token) else {}
 
     def shown(columns: Columns) -> Array:
@@ -155,7 +165,7 @@ def _by_reach(name: str, about: str, reach: Sequence[int], by_token: Sequence[bo
         return columns.answer(columns.carry_seen(reaches) | shown(columns))
 
     def variables(columns: Columns) -> dict[str, Array]:
-        found = {BASE_ADD: _base(columns)}
+        found = {names.base: _base(columns)}
         for variable, j in states.items():
             found[variable] = np.where(reaches > j, _below(columns.state, j), 0)
         for variable, j in carries.items():
@@ -168,7 +178,7 @@ def _by_reach(name: str, about: str, reach: Sequence[int], by_token: Sequence[bo
         about=about,
         answer=answer,
         variables=variables,
-        offsets={BASE_ADD: 0, **states, **carries, **token},
+        offsets={names.base: 0, **states, **carries, **token},
     )
 
 

@@ -12,7 +12,7 @@ from statistics import fmean
 import msgspec
 
 from carryscope.task.operation import Array
-from carryscope.task.strata import look_ahead_probabilities
+from carryscope.task.strata import look_ahead_probabilities, sign_probabilities
 from carryscope.verification.estimate import Rate, weighted_rate
 from carryscope.verification.trial import Tally
 
@@ -68,9 +68,10 @@ def pooled(cases: Iterable[CaseRisk]) -> list[CaseRisk]:
 
 
 def case_risks(tally: Tally) -> list[CaseRisk]:
-    """Every look-ahead, the highest digit first."""
+    """Every look-ahead, the highest digit first; before it, the sign of a difference."""
     cases = []
-    chances = look_ahead_probabilities(tally.partition.digits, tally.partition.operation)
+    asked_for = (tally.partition.digits, tally.partition.operation)
+    chances = look_ahead_probabilities(*asked_for) | sign_probabilities(*asked_for)
     for case in sorted(chances, key=lambda c: (-c.digit, c.depth, not c.carrying)):
         place = (slice(None), case.digit, case.depth, int(case.carrying))
         asked, wrong = tally.case_asked[place], tally.case_wrong[place]

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 
 from carryscope.core.evidence import TINY, wilson
 from carryscope.task.columns import Columns
-from carryscope.task.operation import Array
+from carryscope.task.operation import ADD, Array, Operation
 from carryscope.task.questions import Questions
 from carryscope.verification.partition import Partition, partition
 
@@ -105,10 +105,14 @@ class WeightedSample:
 
     @classmethod
     def draw(
-        cls, generator: np.random.Generator, digits: int, shared: int | None = None
+        cls,
+        generator: np.random.Generator,
+        digits: int,
+        shared: int | None = None,
+        operation: Operation = ADD,
     ) -> WeightedSample:
         """Some questions of every stratum, and more of the common ones."""
-        strata = partition(digits)
+        strata = partition(digits, operation)
         more = SHARED if shared is None else shared
         counts = FLOOR + np.rint(strata.weights * more).astype(np.int64)
         return cls(strata, *strata.draw_each(generator, counts))

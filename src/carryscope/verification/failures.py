@@ -69,19 +69,22 @@ def _simpler(questions: Questions) -> tuple[Int[Array, " tried"], Questions]:
 def _plainer(questions: Questions, column: int) -> Iterator[tuple[Array, Array, Array]]:
     """Digit pairs with fewer non-zero digits in the same state, and the questions they fit."""
     first, second = questions.first[:, column], questions.second[:, column]
-    zero, operation = np.zeros_like(first), questions.operation
+    zero = np.zeros_like(first)
+
+    def state(first: Array, second: Array) -> Array:
+        return questions.each(lambda one: one.state[first, second])
+
     ways = [
         (zero, zero),
         (first, zero),
         (zero, second),
-        (zero + operation.passing_first[0], zero),
-        (zero, zero + operation.passing_second[0]),
+        (questions.each(lambda one: one.passing_first[zero]), zero),
+        (zero, questions.each(lambda one: one.passing_second[zero])),
     ]
     size = np.sign(first) + np.sign(second)
     for new_first, new_second in ways:
         fewer = np.sign(new_first) + np.sign(new_second) < size
-        same = operation.state[new_first, new_second] == operation.state[first, second]
-        where = np.flatnonzero(fewer & same)
+        where = np.flatnonzero(fewer & (state(new_first, new_second) == state(first, second)))
         if len(where):
             yield where, new_first[where], new_second[where]
 

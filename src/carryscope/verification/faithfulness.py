@@ -20,6 +20,7 @@ from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
+from carryscope.task.tokens import Format
 from carryscope.verification.agreement import Agreement, AgreementFinding, study_agreement
 from carryscope.verification.algorithms import AS_DISSECTED, Algorithm, shipped
 from carryscope.verification.estimate import WeightedSample
@@ -64,13 +65,15 @@ def faithful(
     progress: Progress = silent,
 ) -> FaithfulnessFinding:
     """Compare a model with the shipped algorithms, and with one of the user's own."""
-    digits, weights = model.config.digits, weights_hash(model)
+    layout, weights = model.config.layout, weights_hash(model)
+    digits, operation = layout.digits, layout.operation
     if dissection is not None and dissection.weights_sha256 != weights:
         raise CallError("The dissection must be of this model. Got one of other weights.")
-    algorithms = _algorithms(digits, dissection, own)
-    samples = Samples(digits, seed)
+    algorithms = _algorithms(layout, dissection, own)
+    samples = Samples(digits, seed, operation)
     with progress("faithfulness", total=1 + len(algorithms), unit="steps") as advance:
-        sample = WeightedSample.draw(samples.generator("agreement"), digits)
+        generator = samples.generator("agreement")
+        sample = WeightedSample.draw(generator, digits, operation=operation)
         agreement = study_agreement(model, sample, algorithms)
         sight = study_sight(model, seed=seed)
         advance()
@@ -94,21 +97,27 @@ def faithful(
     )
 
 
-def same_algorithms(finding: FaithfulnessFinding, dissection: Dissection | None) -> bool:
+def same_algorithms(
+    finding: FaithfulnessFinding, layout: Format, dissection: Dissection | None
+) -> bool:
     """Whether a kept finding compares the algorithms that would be compared now."""
     known = [algorithm.name for algorithm in finding.agreement.algorithms]
-    return known == [algorithm.name for algorithm in _algorithms(finding.digits, dissection)]
+    return known == [algorithm.name for algorithm in _algorithms(layout, dissection)]
 
 
 def _algorithms(
-    digits: int,
+    layout: Format,
     dissection: Dissection | None,
     own: Algorithm | Callable[..., Any] | None = None,
 ) -> list[Algorithm]:
     """All candidates, the user's own last, then the control that is wrong on purpose."""
-    *candidates, control = shipped(digits, dissection.first_digits if dissection else None)
+    *candidates, control = shipped(
+        layout.digits, dissection.first_digits if dissection else None, layout.operation
+    )
     if own is not None:
-        stated = own_algorithm(own, digits, name=getattr(own, "__name__", "own algorithm"))
+        stated = own_algorithm(
+            own, layout.digits, layout.operation, name=getattr(own, "__name__", "own algorithm")
+        )
         if stated.name in {a.name for a in (*candidates, control)}:
             stated = replace(stated, name=f"{stated.name} (own)")
         candidates.append(replace(stated, control=False))

@@ -18,14 +18,14 @@ import numpy as np
 from carryscope.core.errors import CallError
 from carryscope.dissection.samples import Samples
 from carryscope.task.columns import Columns
-from carryscope.task.operation import BASE, Array
+from carryscope.task.operation import ADD, BASE, Array, Operation
 from carryscope.verification.algorithms import Algorithm
 
 PROBES = 2000
 """Questions with many propagating columns, on which an algorithm is tried before use."""
 
 
-def load_algorithm(place: str, digits: int) -> Algorithm:
+def load_algorithm(place: str, digits: int, operation: Operation = ADD) -> Algorithm:
     """The algorithm `name` in `file.py`, given as `file.py:name`.
 
     This runs the file, so use only files you trust. `name` is a function from `Columns` to answer
@@ -49,10 +49,12 @@ def load_algorithm(place: str, digits: int) -> Algorithm:
     if name not in defined:
         ours = [key for key, value in defined.items() if callable(value) and key[:1] != "_"]
         raise CallError(f"{file} has no '{name}'. It has: {', '.join(ours) or 'no function'}.")
-    return own_algorithm(defined[name], digits, name=name)
+    return own_algorithm(defined[name], digits, operation, name=name)
 
 
-def own_algorithm(given: Any, digits: int, *, name: str = "own algorithm") -> Algorithm:
+def own_algorithm(
+    given: Any, digits: int, operation: Operation = ADD, *, name: str = "own algorithm"
+) -> Algorithm:
     """An algorithm from a function or an `Algorithm`, tried on questions before it is used.
 
     The only variable of a function is its answer.
@@ -74,9 +76,9 @@ def own_algorithm(given: Any, digits: int, *, name: str = "own algorithm") -> Al
         answer=lambda columns: _answer(stated, columns),
         variables=lambda columns: _variables(stated, columns),
     )
-    columns = Columns.of(Samples(digits, 0).nines_rich("probes", PROBES))
+    columns = Columns.of(Samples(digits, 0, operation).nines_rich("probes", PROBES))
     said = checked.answer(columns)
-    if (checked.answer(replace(columns, sums=columns.sums[::-2])) != said[::-2]).any():
+    if (checked.answer(columns[::-2]) != said[::-2]).any():
         raise CallError(
             f"{stated.name} must answer each question by itself, and the same each time. Got "
             "different answers when the questions came in another order."

@@ -1,6 +1,6 @@
 """All questions in disjoint strata, each with its exact probability and a way to draw from it.
 
-In: a number of digits. Out: a `Partition`.
+In: a number of digits and an operation. Out: a `Partition`.
 
 Up to six digits every pattern of column states is a stratum: `KKPPG` and 242 others for five.
 Beyond that there are too many patterns, and questions are grouped by their longest cascades: how
@@ -113,10 +113,40 @@ class Partition:
         return Questions.joined(drawn), np.repeat(np.arange(len(self)), counts)
 
 
+class Mixture(Partition):
+    """The partitions of several operations, each as likely; a question lies in that of its own."""
+
+    def __init__(self, digits: int, operation: Operation) -> None:
+        self.digits, self.operation = digits, operation
+        self._parts = [partition(digits, one) for one in operation.parts]
+        each = zip(operation.parts, self._parts, strict=True)
+        self.names = [f"{one.symbol} {name}" for one, part in each for name in part.names]
+        self._first = np.cumsum([0, *map(len, self._parts)])
+
+    @cached_property
+    def probabilities(self) -> list[Fraction]:
+        """The chance that a question lies in each stratum; they add up to exactly 1."""
+        chances = [chance for part in self._parts for chance in part.probabilities]
+        return [chance / len(self._parts) for chance in chances]
+
+    def of(self, questions: Questions) -> Int[Array, " batch"]:
+        """The stratum of each question."""
+        each = np.stack([part.of(questions) for part in self._parts])
+        kind = questions.kinds
+        return np.asarray(self._first[kind] + each[kind, np.arange(len(kind))])
+
+    def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
+        """Questions drawn uniformly from one stratum."""
+        place = int(np.searchsorted(self._first, stratum, side="right")) - 1
+        return self._parts[place].draw(generator, stratum - int(self._first[place]), count)
+
+
 @lru_cache
 def partition(digits: int, operation: Operation = ADD) -> Partition:
     """The partition that suits the number of digits."""
     check_digits(digits)
+    if operation.parts:
+        return Mixture(digits, operation)
     return (by_state if digits <= MOST_DIGITS_BY_STATE else by_cascade)(digits, operation)
 
 

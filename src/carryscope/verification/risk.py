@@ -17,6 +17,7 @@ from carryscope.core.progress import Progress, silent
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.task.operation import PAIRS
+from carryscope.task.tokens import Format
 from carryscope.verification.cases import CaseRisk, case_risks
 from carryscope.verification.estimate import Rate
 from carryscope.verification.failures import simplest_of_each
@@ -62,7 +63,7 @@ class RiskFinding(Finding, frozen=True, kw_only=True):
     weights_sha256: str
     seed: int
     questions: str
-    """How many there are: 10^(2n), in decimal."""
+    """How many there are, in decimal: 10^(2n) for each operation."""
     evaluated: int
     exhaustive: bool
     width: float
@@ -94,8 +95,7 @@ def measure_risk(
     layout = model.config.layout
     return judged_risk(
         judge_of(model),
-        layout.digits,
-        layout.answer_names,
+        layout,
         weights_sha256=weights_hash(model),
         seed=seed,
         width=width,
@@ -113,8 +113,7 @@ def precise_enough(finding: RiskFinding, *, seed: int, width: float, budget: int
 
 def judged_risk(
     judge: Judge,
-    digits: int,
-    answer_names: list[str],
+    layout: Format,
     *,
     weights_sha256: str,
     seed: int,
@@ -124,9 +123,10 @@ def judged_risk(
 ) -> RiskFinding:
     """The risk of whatever the judge judges."""
     check_settings(seed, width, budget)
+    digits, operation, answers = layout.digits, layout.operation, layout.answer_length
     generator = np.random.default_rng((seed, digits))
-    strata, answers = partition(digits), len(answer_names)
-    exhaustive, every = digits <= EXHAUSTIVE_DIGITS, PAIRS**digits
+    strata, exhaustive = partition(digits, operation), digits <= EXHAUSTIVE_DIGITS
+    every = len(operation.each_part) * PAIRS**digits
     with progress("risk", total=every if exhaustive else budget, unit="questions") as advance:
         tally = (
             ask_everything(judge, strata, answers, advance)
@@ -151,13 +151,13 @@ def judged_risk(
                 teacher_forced=tally.rate(tally.forced[:, i]),
                 free_running=tally.rate(tally.free[:, i]),
             )
-            for i, name in enumerate(answer_names)
+            for i, name in enumerate(layout.answer_names)
         ],
         cases=case_risks(tally),
         strata=_strata(tally, judge),
         verdict="",
     )
-    return msgspec.structs.replace(finding, verdict=risk_verdict(finding))
+    return msgspec.structs.replace(finding, verdict=risk_verdict(finding, layout))
 
 
 def check_settings(seed: int, width: float, budget: int) -> None:

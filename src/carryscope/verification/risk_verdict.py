@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from carryscope.core.words import counted, percent, place_of, with_interval
+from carryscope.core.words import counted, percent, with_interval
 from carryscope.task.columns import Columns
-from carryscope.task.operation import ADD, State
-from carryscope.task.questions import parse_question
+from carryscope.task.operation import State, Words
+from carryscope.task.tokens import Format
 from carryscope.verification.cases import CaseRisk
 from carryscope.verification.estimate import Rate, weighted_rate
 
@@ -27,10 +27,11 @@ SAFE, UNSAFE = 0.001, 0.05
 least 1 in 20 is."""
 
 
-def risk_verdict(finding: RiskFinding) -> str:
+def risk_verdict(finding: RiskFinding, layout: Format) -> str:
     """What a person who must decide whether to use the model should know."""
     often = how_often(finding.teacher_forced, int(finding.questions), finding.evaluated)
-    parts = [often, on_what(finding), _unsafe(finding), _safe(finding)]
+    words = layout.operation.words
+    parts = [often, on_what(finding, layout), _unsafe(finding, words), _safe(finding, words)]
     return " ".join(part for part in parts if part)
 
 
@@ -55,20 +56,20 @@ def how_often(rate: Rate, total: int, evaluated: int) -> str:
     )
 
 
-def on_what(finding: RiskFinding) -> str:
+def on_what(finding: RiskFinding, layout: Format) -> str:
     """The kind of question that it fails on most often."""
     if not finding.failures:
         return ""
-    failure, words = finding.failures[0], ADD.words
-    digits = max(place_of(case.digit) or 0 for case in finding.cases)
-    columns = Columns.of(parse_question(str(failure.simplest), digits))
+    failure = finding.failures[0]
+    asked = layout.parse(str(failure.simplest))
+    columns, words = Columns.of(asked), asked.operation.words
     passed = int(np.where(columns.carry_in, columns.look_ahead, 0).max())
     waiting = int(columns.look_ahead.max())
-    kind = ""
+    kind, passing = "", (words.passing, words.passing_plural)
     if passed:
-        kind = f", where a {words.carry} must pass {counted(passed, words.passing)}"
+        kind = f", where a {words.carry} must pass {counted(passed, *passing)}"
     elif waiting:
-        kind = f", where no {words.carry} reaches {counted(waiting, words.passing)}"
+        kind = f", where no {words.carry} reaches {counted(waiting, *passing)}"
     share = percent(failure.contribution / finding.teacher_forced.estimate)
     return (
         f"It fails most often on {words.question}s like {failure.simplest}{kind} "
@@ -76,12 +77,12 @@ def on_what(finding: RiskFinding) -> str:
     )
 
 
-def _unsafe(finding: RiskFinding) -> str:
+def _unsafe(finding: RiskFinding, words: Words) -> str:
     """From which look-ahead on it fails often. Digits are judged teacher-forced."""
     unsafe = _unsafe_cases(finding)
     if not unsafe:
         return ""
-    words, least = ADD.words, min(case.depth for case in unsafe)
+    least = min(case.depth for case in unsafe)
     if not least:
         return "Do not use it."
     if least == 1:
@@ -94,13 +95,13 @@ def _unsafe_cases(finding: RiskFinding) -> list[CaseRisk]:
     return [case for case in finding.cases if case.wrong.low >= UNSAFE]
 
 
-def _safe(finding: RiskFinding) -> str:
+def _safe(finding: RiskFinding, words: Words) -> str:
     """Up to which look-ahead it is safe."""
     unsafe = [case.depth for case in finding.cases if case.wrong.high > SAFE]
     safe = min(unsafe, default=1 + max(case.depth for case in finding.cases)) - 1
     if safe < 0:
         return ""
-    nines = "at most " * (safe > 0) + counted(safe, ADD.words.passing)
+    nines = "at most " * (safe > 0) + counted(safe, words.passing, words.passing_plural)
     return f"A digit with {nines} directly below is wrong at most once in 1,000."
 
 

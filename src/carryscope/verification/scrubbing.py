@@ -10,6 +10,8 @@ in two ways:
   algorithm reads in the column this head attends to. If the head attends to no column, or to one
   that the algorithm does not read, any question will do.
 
+In subtraction the other question has the same sign, in a mixed model also the same operation.
+
 If the algorithm describes the inside, the model's answers stay the same, right or wrong. The
 control, an algorithm about the wrong columns, shows how many stay by chance. An algorithm that
 reads more than the model uses is not detected here, but in its answers (`agreement`).
@@ -29,8 +31,7 @@ from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples, numbered, partners
 from carryscope.dissection.swapping import AnswerRows
 from carryscope.task.columns import Columns
-from carryscope.task.operation import Array, State
-from carryscope.task.sampling import with_states
+from carryscope.task.operation import Array
 from carryscope.verification.algorithms import Algorithm
 
 POOL = 2000
@@ -59,9 +60,7 @@ class Scrubber:
 
     def __init__(self, engine: Engine, samples: Samples, attention: AttentionFinding) -> None:
         self._samples = samples
-        generator = samples.generator("scrubbing")
-        states = generator.integers(0, len(State), (POOL, samples.digits))
-        questions = with_states(generator, states)
+        questions = samples.any_states(samples.generator("scrubbing"), POOL)
         self._columns = Columns.of(questions)
         self._rows, self._heads = AnswerRows.of(engine, questions), engine.config.heads
         last = engine.config.layers - 1
@@ -95,7 +94,7 @@ class Scrubber:
                 for name, values in variables.items()
                 if column is not None and algorithm.offsets[name] == k - column
             ]
-            claims.append(numbered([np.zeros(POOL, dtype=np.int64), *mine]))
+            claims.append(numbered([self._columns.reading, *mine]))
         return claims
 
     def _exchanged(self, way: Way, k: int, claims: list[Int[Array, " batch"]]) -> Share:

@@ -52,8 +52,11 @@ class SightFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 def study_sight(model: Transformer, *, seed: int = 0) -> SightFinding:
     """Compare what the heads read with what the model gets wrong."""
-    samples = Samples(model.config.digits, seed)
-    sample = WeightedSample.draw(samples.generator("sight"), model.config.digits, SHARED)
+    layout = model.config.layout
+    samples = Samples(layout.digits, seed, layout.operation)
+    sample = WeightedSample.draw(
+        samples.generator("sight"), layout.digits, SHARED, layout.operation
+    )
     read, wrong = _read_and_wrong(Engine(model, samples.varied), sample)
     carried = np.ones_like(read)
     carried[:, 0] = False

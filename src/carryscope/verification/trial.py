@@ -17,6 +17,7 @@ trial's shares are fixed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -91,6 +92,7 @@ class Tally:
         self, judge: Judge, partition: Partition, answers: int, *, exhaustive: bool = False
     ) -> None:
         strata, digits = len(partition), partition.digits + 1
+        places = digits + partition.operation.signed
         self.judge, self.partition, self.exhaustive = judge, partition, exhaustive
         self.asked: Int[Array, " stratum"] = np.zeros(strata, dtype=np.int64)
         self.failed = np.zeros_like(self.asked)
@@ -98,8 +100,9 @@ class Tally:
         """Wrong answer tokens, teacher-forced; `free` are those free-running."""
         self.free = np.zeros_like(self.forced)
         self.case_asked: Int[Array, "stratum digit depth carrying"]
-        """Answer digits by look-ahead; `case_wrong` are the wrong ones, teacher-forced."""
-        self.case_asked = np.zeros((strata, digits, digits, 2), dtype=np.int64)
+        """Answer digits by look-ahead, above them the sign of a difference; `case_wrong` are the
+        wrong ones, teacher-forced."""
+        self.case_asked = np.zeros((strata, places, digits, 2), dtype=np.int64)
         self.case_wrong = np.zeros_like(self.case_asked)
         self.failing: dict[int, Questions] = {}
         """Failing questions of each stratum."""
@@ -135,9 +138,15 @@ class Tally:
         np.add.at(self.forced, stratum, mistakes.teacher_forced)
         np.add.at(self.free, stratum, mistakes.free_running)
         columns, digits = Columns.of(questions), np.arange(self.partition.digits + 1)
+        wrong = mistakes.teacher_forced[:, ::-1]
         case = (stratum[:, None], digits, columns.look_ahead, columns.carry_in.astype(np.int64))
         np.add.at(self.case_asked, case, 1)
-        np.add.at(self.case_wrong, case, mistakes.teacher_forced[:, ::-1][:, digits])
+        np.add.at(self.case_wrong, case, wrong[:, digits])
+        if columns.negative is not None:
+            of_sign = (stratum, columns.sign_look_ahead, columns.negative.astype(np.int64))
+            here = tuple(each[columns.signed] for each in of_sign)
+            np.add.at(self.case_asked[:, -1], here, 1)
+            np.add.at(self.case_wrong[:, -1], here, wrong[columns.signed, -1])
         for s in np.unique(stratum[failed]):
             new = questions[failed & (stratum == s)]
             kept = [self.failing[s], new] if s in self.failing else [new]
@@ -152,10 +161,10 @@ def ask_everything(
     digits, total = partition.digits, PAIRS**partition.digits
     numbers = np.arange(BASE**digits)
     every = (numbers[:, None] // BASE ** np.arange(digits) % BASE).astype(np.int8)
-    for start in range(0, total, AT_ONCE):
+    for one, start in product(partition.operation.each_part, range(0, total, AT_ONCE)):
         index = np.arange(start, min(start + AT_ONCE, total))
         first, second = every[index // len(every)], every[index % len(every)]
-        questions = Questions(first, second, partition.operation)
+        questions = Questions(first, second, one)
         tally.ask(questions, partition.of(questions))
         advance(len(index))
     return tally

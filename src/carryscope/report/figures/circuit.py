@@ -15,7 +15,6 @@ from carryscope.report.figures.canvas import BLACK, CHARACTER, GREY, HEADS, PALE
 from carryscope.report.figures.figure import Figure
 from carryscope.report.nodes import UNKNOWN, UNUSED, NodeWords, node_words
 from carryscope.report.words import STAIRCASE, head_name, head_roles
-from carryscope.task.questions import parse_question
 
 LEAST_SHOWN = 0.15
 """Tokens that get less of a head's attention than this are left out."""
@@ -154,5 +153,5 @@ class _Layer:
         """The paper's own example, as many of its digits as the model takes."""
         layout = self.model.layout
         first, second = ("54321" * 4)[: layout.digits], ("77779" * 4)[-layout.digits :]
-        asked = parse_question(f"{first}+{second}", layout.digits)
+        asked = layout.parse(layout.operation.each_part[0].text(int(first), int(second)))
         return layout.text(layout.encode(asked)[0])[:-1]

@@ -14,6 +14,7 @@ from carryscope.dissection.explaining import READS
 from carryscope.report.figures.canvas import BLACK, GREY, HEADS, PALE, Canvas
 from carryscope.report.figures.figure import Figure
 from carryscope.task.columns import Columns
+from carryscope.task.operation import MIXED
 from carryscope.task.questions import parse_question
 
 COLUMN, LEFT, LARGE = 66.0, 64.0, 25.0
@@ -55,7 +56,7 @@ class _Sum:
     def __init__(self, given: Answer, focus: Digit) -> None:
         self.given, self.canvas = given, Canvas()
         self.digits = sum(digit.task is not None for digit in given.digits) - 1
-        self.question = parse_question(given.question, self.digits)
+        self.question = parse_question(given.question, self.digits, MIXED)
         self.focus = focus
         self.at = int(self.focus.name[1:])
         self.read = columns_read(self.focus)
@@ -103,7 +104,7 @@ class _Sum:
         names = {"carries": CARRIES, "reads": READERS, "model": WRITTEN, "truth": TRUE}
         for name, y in names.items():
             self.canvas.text(0.0, y, name, ink=GREY, anchor="start", size=11.0)
-        self.canvas.text(LEFT + COLUMN / 2, SECOND, "+", size=LARGE)
+        self.canvas.text(LEFT + COLUMN / 2, SECOND, self.question.operation.symbol, size=LARGE)
         for column in reversed(range(self.digits)):
             x, pair = self._x(column), (self.question.first, self.question.second)
             first, second = (str(number[0, column]) for number in pair)

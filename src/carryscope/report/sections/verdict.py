@@ -10,6 +10,7 @@ from carryscope.report.parts import Facts, Part, Section, Text
 from carryscope.report.shelf import Shelf
 from carryscope.report.words import PASSES, TASK, is_sum
 from carryscope.task.operation import State
+from carryscope.task.tokens import Format
 from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import SAFE, UNSAFE, guard, how_often, on_what
 
@@ -63,7 +64,7 @@ def _judgement(shelf: Shelf) -> list[Part]:
         often = how_often(risk.teacher_forced, int(risk.questions), risk.evaluated)
     facts = {
         "How often": often,
-        "On what": _kind(risk, shelf.config.model.digits) if risk is not None else "",
+        "On what": _kind(risk, shelf.config.model.layout) if risk is not None else "",
         "What is proved": proved(shelf),
         "What to do": _advice(risk) if risk is not None else "",
     }
@@ -83,12 +84,12 @@ def proved(shelf: Shelf) -> str:
     return said and f"{said.rstrip('.')}."
 
 
-def _kind(risk: RiskFinding, digits: int) -> str:
+def _kind(risk: RiskFinding, layout: Format) -> str:
     """The kind of question that it fails on; its code is grey."""
     first = next(iter(risk.failures), None)
-    if first is None or not is_sum(first.simplest, digits):
+    if first is None or not is_sum(first.simplest, layout):
         return ""
-    return on_what(risk).replace(f"({first.name},", f"(`{first.name}`,")
+    return on_what(risk, layout).replace(f"({first.name},", f"(`{first.name}`,")
 
 
 def _advice(risk: RiskFinding) -> str:

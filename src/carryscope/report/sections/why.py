@@ -16,16 +16,21 @@ from carryscope.report.parts import Part, Picture, Section, Text
 from carryscope.report.sections.verdict import is_proved, proved
 from carryscope.report.shelf import Shelf
 from carryscope.report.words import is_sum
+from carryscope.task.tokens import Format
 from carryscope.verification.risk import RiskFinding
 
-CLASSIC = "445+555"
-"""The paper's own example of a sum that is not safe: a carry passes two nines."""
+CLASSIC = ("445+555", "1000-1")
+"""The paper's own example of a sum that is not safe: a carry passes two nines; and a difference in
+which a borrow passes two pairs of equal digits."""
+
+SHORT = ("1+9", "1-9")
+"""For models of one or two digits."""
 
 
-def sums_to_try(digits: int, risk: RiskFinding | None) -> list[str]:
-    """Sums that may fail: the paper's example first, then the likeliest failures."""
+def sums_to_try(layout: Format, risk: RiskFinding | None) -> list[str]:
+    """Questions that may fail: the examples first, then the likeliest failures."""
     known = [str(stratum.simplest) for stratum in risk.failures] if risk is not None else []
-    return [text for text in (CLASSIC, *known, "1+9") if is_sum(text, digits)]
+    return [text for text in (*CLASSIC, *known, *SHORT) if is_sum(text, layout)]
 
 
 def telling(given: Iterable[Answer]) -> Answer | None:
@@ -40,7 +45,7 @@ def why_section(live: Sequence[Live]) -> Section | None:
     if not live:
         return None
     (shelf, model), *others = live
-    given = answers_without(model, sums_to_try(shelf.config.model.digits, shelf.risk), ())
+    given = answers_without(model, sums_to_try(shelf.config.model.layout, shelf.risk), ())
     example = telling(given)
     if example is None:
         return _sound(shelf, given[0])
