@@ -92,8 +92,9 @@ class FirstDigitsFinding(msgspec.Struct, frozen=True, kw_only=True):
 def study_first_digits(
     engine: Engine, samples: Samples, advance: Advance = unheard
 ) -> FirstDigitsFinding:
-    """What A_n, A_n-1 and one digit from the middle follow."""
-    digits = range(samples.digits, max(0, samples.digits - 3), -1)
+    """What A_n, A_n-1 and one digit from the middle follow; A_n of a difference is always 0."""
+    top = samples.digits - all(one.signed for one in samples.operation.each_part)
+    digits = range(top, max(0, top - 3), -1) or [0]
     effects = [effect for k in digits for effect in _effects(engine, samples, k, advance)]
     fresh = samples.nines_rich("fresh", FRESH_QUESTIONS)
     said = _said(engine, engine.layout.encode(fresh))
@@ -121,15 +122,10 @@ def _effects(engine: Engine, samples: Samples, k: int, advance: Advance) -> list
     for depth, own_nine in product(range(k), (False, True)):
         if own_nine and k == samples.digits:
             continue  # A_n has no column of its own
-        purpose = f"{'US9' if own_nine else 'carry_in'}({k}) at depth {depth}"
-        base, source = carry_pairs(
-            samples.generator(purpose),
-            CARRY_PAIRS,
-            samples.digits,
-            k,
-            depth=depth,
-            own_nine=own_nine,
-        )
+        pairs = _carry_pairs(samples, k, depth, own_nine)
+        if not pairs:
+            continue
+        base, source = (Questions.joined(side) for side in zip(*pairs, strict=True))
         chosen = _own_nine(Columns.of(base), k) == own_nine
         base, source = base[chosen], source[chosen]
         ways: tuple[Source, ...] = ("columns", "token") if own_nine else ("columns",)
@@ -142,6 +138,19 @@ def _effects(engine: Engine, samples: Samples, k: int, advance: Advance) -> list
             )
             advance(len(base))
     return effects
+
+
+def _carry_pairs(
+    samples: Samples, k: int, depth: int, own_nine: bool
+) -> list[tuple[Questions, Questions]]:
+    """Pairs of each operation; a borrow arrives at no digit above the highest column that kills."""
+    purpose = f"{'US9' if own_nine else 'carry_in'}({k}) at depth {depth}"
+    generator = samples.generator(purpose)
+    return [
+        carry_pairs(generator, CARRY_PAIRS, samples.digits, k, one, depth=depth, own_nine=own_nine)
+        for one in samples.operation.each_part
+        if not one.signed or k < samples.digits - own_nine
+    ]
 
 
 def _own_nine(columns: Columns, k: int) -> Bool[Array, " batch"]:
