@@ -230,8 +230,7 @@ class Run(RunDirectory):
 
     def engine(self, seed: int = 0) -> Engine:
         """An engine for interventions on the model; means are over the questions of the seed."""
-        layout = self.config.model.layout
-        return Engine(self.model(), Samples(layout.digits, seed, layout.operation).varied)
+        return Engine(self.model(), Samples.of(self.config.model.layout, seed).varied)
 
     def shelf(self) -> Shelf:
         """All findings that can be used, for the report and its figures."""

@@ -17,6 +17,7 @@ from carryscope.dissection.dissect import dissect
 from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.task.columns import Columns
+from carryscope.task.tokens import Format
 from carryscope.verification import estimate, faithfulness, scrubbing, sight
 from carryscope.verification.algorithms import ALGORITHM_1, AS_DISSECTED, WRONG
 from carryscope.verification.estimate import WeightedSample
@@ -190,13 +191,13 @@ def test_an_algorithm_of_ones_own_is_compared_with_the_others(few_questions):
     assert [one.name for one in found.agreement.algorithms][-2:] == ["mine", WRONG]
     assert found.agreement.of("mine").answer.agreement.high < 0.5
     assert scrubbed(found, "mine").joint.high < 1
-    assert not same_algorithms(found, None)
+    assert not same_algorithms(found, Format(5), None)
 
 
 def test_a_finding_is_current_while_the_same_algorithms_would_be_compared(adders):
     *_, dissection = dissect(built_adder(), parts=["attention", "first_digits"])
-    assert same_algorithms(adders[2], dissection)
-    assert not same_algorithms(adders[2], None), "without a dissection there is one fewer"
+    assert same_algorithms(adders[2], Format(5), dissection)
+    assert not same_algorithms(adders[2], Format(5), None), "there is one fewer"
 
 
 def test_progress_hears_of_every_algorithm_and_may_stop_the_work(few_questions):

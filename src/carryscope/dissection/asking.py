@@ -110,7 +110,7 @@ def answers_without(model: Transformer, texts: Sequence[str], without: Without) 
     changes = taken_away(without, config)
     for change in changes:
         check(change, config, len(texts))
-    engine = Engine(model, Samples(config.digits, REFERENCE_SEED, config.layout.operation).varied)
+    engine = Engine(model, Samples.of(config.layout, REFERENCE_SEED).varied)
     silent = _silenced(changes, config)
     return _in_chunks(config, texts, lambda chunk: _changed(engine, changes, chunk), silent)
 

@@ -122,7 +122,7 @@ def dissect(
         model=model.config,
     )
     yield found
-    samples = Samples(model.config.digits, seed, model.config.layout.operation)
+    samples = Samples.of(model.config.layout, seed)
     engine = cache(lambda: Engine(model, samples.varied))
     records = list(metrics()) if "story" in parts else []
     needed = {*parts, "attention"} if BY_ATTENTION & {*parts} else {*parts}

@@ -21,6 +21,7 @@ from carryscope.task.curated import curated_questions
 from carryscope.task.operation import ADD, Array, Operation, State
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import enriched, uniform, with_nines, with_states
+from carryscope.task.tokens import Format
 
 BATCH, BATCHES = 64, 15
 """The paper's batch, and how many of them: 960 questions, and the curated ones."""
@@ -39,6 +40,11 @@ class Samples:
     digits: int
     seed: int
     operation: Operation = ADD
+
+    @classmethod
+    def of(cls, layout: Format, seed: int) -> Samples:
+        """The questions for models with this layout."""
+        return cls(layout.digits, seed, layout.operation)
 
     def __post_init__(self) -> None:
         if self.seed < 0:

@@ -225,7 +225,7 @@ def reference_means(model: Transformer, seed: int) -> dict[str, Tensor]:
     They are over the engine's reference questions, at the same row, teacher-forced.
     """
     sites = _ablated_sites(model)
-    reference = Samples(model.config.digits, seed, model.config.layout.operation).varied
+    reference = Samples.of(model.config.layout, seed).varied
     tokens = torch.from_numpy(model.config.layout.encode(reference))
     totals = dict.fromkeys(sites, torch.zeros(()))
     with torch.inference_mode():

@@ -70,7 +70,7 @@ def faithful(
     if dissection is not None and dissection.weights_sha256 != weights:
         raise CallError("The dissection must be of this model. Got one of other weights.")
     algorithms = _algorithms(layout, dissection, own)
-    samples = Samples(digits, seed, operation)
+    samples = Samples.of(layout, seed)
     with progress("faithfulness", total=1 + len(algorithms), unit="steps") as advance:
         generator = samples.generator("agreement")
         sample = WeightedSample.draw(generator, digits, operation=operation)

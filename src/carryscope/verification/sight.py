@@ -53,7 +53,7 @@ class SightFinding(msgspec.Struct, frozen=True, kw_only=True):
 def study_sight(model: Transformer, *, seed: int = 0) -> SightFinding:
     """Compare what the heads read with what the model gets wrong."""
     layout = model.config.layout
-    samples = Samples(layout.digits, seed, layout.operation)
+    samples = Samples.of(layout, seed)
     sample = WeightedSample.draw(
         samples.generator("sight"), layout.digits, SHARED, layout.operation
     )
