@@ -90,7 +90,7 @@ def test_weights_decay_and_gradients_leave_a_frozen_part_of_a_new_run_alone():
 def test_a_renewed_part_is_drawn_by_the_new_seed_and_all_else_is_taken_over(base):
     config = started_config(base, {"renew": ("attention", "mlp"), "seed": 7})
     trainer, drawn = Trainer(config), dict(Trainer(config).model.named_parameters())
-    trainer.start_from(weights(base))
+    trainer.start_from(load_model(base))
     start = dict(trainer.model.named_parameters())
     assert all(same(start, weights(base), ["embeddings", "readout"]))
     assert all(same(start, drawn, ["attention", "mlp"]))
@@ -131,7 +131,7 @@ def test_a_run_killed_before_it_had_the_weights_says_where_they_come_from(
 ):
     config = started_config(base, MLP_ALONE)
     with monkeypatch.context() as patched:
-        patched.setattr("carryscope.training.loop.starting_weights", lambda *_: 1 / 0)
+        patched.setattr("carryscope.training.loop.donor", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train(config, tmp_path, start_from=base)
     with pytest.raises(CallError, match="starts from the weights of 'base'. Name that run"):
@@ -193,17 +193,62 @@ def test_what_cannot_be_is_refused(preset_fields, message):
         run_config("tiny", preset_fields)
 
 
-@pytest.mark.parametrize("change", [{"d_model": 16}, {"heads": 1}, {"d_head": 8}, {"layers": 2}])
-def test_a_started_run_keeps_its_model(base, change):
-    with pytest.raises(CallError, match="keeps its model. Only heads can be added"):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"d_model": 16}, r"d_model must be \d+, as in the run"),
+        ({"d_head": 8}, r"d_head must be \d+, as in the run"),
+        ({"digits": 3}, "digits must be 2, as in the run"),
+        ({"heads": 1}, "heads must be at least 2, as in the run"),
+    ],
+)
+def test_a_started_run_can_only_grow(base, change, message):
+    with pytest.raises(CallError, match=message):
         started_config(base, change)
+
+
+def test_a_larger_model_answers_as_its_donor_until_it_is_trained(base):
+    grown = {"layers": 3, "heads": 4, "d_mlp": 200, "operation": "mixed"}
+    config, old = started_config(base, grown), load_model(base)
+    assert (config.model.format, config.model.vocabulary) == ("signed", 15)
+    assert config.new_parts == (
+        "2 more layers",
+        "2 more heads a layer",
+        f"{200 - old.config.d_mlp} more neurons a layer",
+        "tokens - * \\",
+        "the position of the sign",
+    )
+    trainer = Trainer(config)
+    trainer.start_from(old)
+    new, taken = trainer.model.state_dict(), old.state_dict()
+    symbols = [config.model.layout.symbols.index(symbol) for symbol in old.config.layout.symbols]
+    assert torch.equal(new["embed.W_E"][symbols], taken["embed.W_E"])
+    assert torch.equal(new["unembed.W_U"][:, symbols], taken["unembed.W_U"])
+    names = [old.config.layout.position_names, config.model.layout.position_names]
+    for name in ("D1", "D'0", "=", "A2", "A0"):
+        before, after = (found.index(name) for found in names)
+        assert torch.equal(new["pos_embed.W_pos"][after], taken["pos_embed.W_pos"][before])
+    assert torch.equal(new["blocks.0.attn.W_Q"][:2], taken["blocks.0.attn.W_Q"])
+    assert new["blocks.1.attn.W_Q"].std() > 0
+    assert not new["blocks.0.attn.W_O"][2:].any()
+    assert not new["blocks.2.mlp.W_out"].any()
+
+
+@pytest.mark.parametrize("grown", [{"layers": 3}, {"heads": 4}, {"d_mlp": 200}])
+def test_what_is_added_writes_nothing_at_first(base, grown):
+    trainer, old = Trainer(started_config(base, grown)), load_model(base)
+    trainer.start_from(old)
+    tokens = torch.randint(0, 10, (50, old.config.context), generator=torch.manual_seed(0))
+    assert torch.allclose(
+        answer_logits(trainer.model, tokens), answer_logits(old, tokens), atol=1e-5
+    )
 
 
 def test_added_heads_change_no_answer_until_they_are_trained(tmp_path, base):
     config = started_config(base, {"heads": 4})
     assert config.model == msgspec.structs.replace(config_of(base).model, heads=4)
     trainer, old = Trainer(config), load_model(base)
-    trainer.start_from(old.state_dict())
+    trainer.start_from(old)
     tokens = torch.randint(0, 10, (50, old.config.context), generator=torch.manual_seed(0))
     assert torch.allclose(answer_logits(trainer.model, tokens), answer_logits(old, tokens))
     assert not torch.equal(trainer.model.blocks[0].attn.W_V[2], trainer.model.blocks[0].attn.W_V[3])

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from docstring_parser import parse_from_object
 
 from carryscope.cli.bars import bars
-from carryscope.cli.console import print_finding, print_json, screen
+from carryscope.cli.console import log, print_finding, print_json, screen
 from carryscope.cli.options import Json
 from carryscope.model.config import ModelConfig
 from carryscope.training.config import CHECKPOINT_SECONDS, TrainingConfig
@@ -74,7 +74,8 @@ def train(
         The recipe to start from (see `carryscope presets`). Default: the run's own, or fast-5.
     start_from
         A run to take the weights and the model from, and the recipe unless a preset is named.
-        `--heads` above its own adds heads, which write nothing at first.
+        More layers, heads, neurons, tokens or another operation can be asked for: all that the run
+        has is taken over, the rest is new and writes nothing at first.
     threads
         Processor threads. Default: all cores.
     checkpoint_every
@@ -85,6 +86,11 @@ def train(
     from carryscope.training.loop import train as train_run
 
     config = wanted_config(out, preset, overrides, start_from)
+    if start_from is not None:
+        assert config.training is not None
+        renewed = [f"its {part}" for part in config.training.renew]
+        new = ", ".join([*renewed, *config.new_parts]) or "nothing"
+        log.print(f"The weights come from {start_from}. New: {new}.", highlight=False)
 
     with bars() as progress:
         summary = train_run(

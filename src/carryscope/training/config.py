@@ -251,6 +251,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The preset the run started from, before any override."""
     source: str | None = None
     """The name of the file an imported model came from, or of the run a training started from."""
+    new_parts: tuple[str, ...] = ()
+    """What the model has and the run it started from has not: drawn anew."""
     model: ModelConfig
     training: TrainingConfig | None = None
     """None for an imported model."""

@@ -12,8 +12,6 @@ import shutil
 import time
 from pathlib import Path
 
-from torch import Tensor
-
 from carryscope.core.errors import CallError, WorkError, require
 from carryscope.core.machine import check_memory, use_machine
 from carryscope.core.progress import Progress, Stopped, silent
@@ -27,6 +25,7 @@ from carryscope.model.files import (
     save_weights,
     weights_hash,
 )
+from carryscope.model.transformer import Transformer
 from carryscope.training.checkpoint import (
     CHECKPOINT_FILE,
     MetricsWriter,
@@ -102,13 +101,13 @@ def _begin(trainer: Trainer, config: RunConfig, directory: Path, start_from: Pat
     without the other.
     """
     if trainer.recipe.start_weights and not (directory / CHECKPOINT_FILE).exists():
-        trainer.start_from(starting_weights(config, start_from))
+        trainer.start_from(donor(config, start_from))
         save_checkpoint(trainer, 0.0, directory)
     return load_checkpoint(trainer, directory)
 
 
-def starting_weights(config: RunConfig, run: Path | None) -> dict[str, Tensor]:
-    """The weights that the config starts from, which must have its hash."""
+def donor(config: RunConfig, run: Path | None) -> Transformer:
+    """The model whose weights the config starts from, which must have its hash."""
     assert config.training is not None
     if run is None:
         raise CallError(
@@ -121,7 +120,7 @@ def starting_weights(config: RunConfig, run: Path | None) -> dict[str, Tensor]:
             f"The run at {run} has other weights than this training starts from. Name the run it "
             "started from, or choose another --out."
         )
-    return dict(model.state_dict())
+    return model
 
 
 def _run(

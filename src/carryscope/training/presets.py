@@ -18,6 +18,7 @@ from carryscope.model.config import ModelConfig, paper_width
 from carryscope.model.files import CONFIG_FILE, load_model, weights_hash
 from carryscope.task.operation import OPERATIONS
 from carryscope.training.config import RunConfig, TrainingConfig, differences
+from carryscope.training.growing import check_growth, new_parts
 
 
 class Preset(NamedTuple):
@@ -164,8 +165,8 @@ def run_config(name: str, overrides: Mapping[str, Any]) -> RunConfig:
 def started_config(run: Path, overrides: Mapping[str, Any], recipe: str | None = None) -> RunConfig:
     """The config of a training that starts from the weights of another run.
 
-    It has that run's recipe, or another preset's, with some fields replaced; and its model, to
-    which heads can be added.
+    It has that run's recipe, or another preset's, with some fields replaced; and its model, which
+    can grow (`growing.py`).
     """
     weights = weights_hash(load_model(run))
     found = read_json(run / CONFIG_FILE, RunConfig)
@@ -180,12 +181,8 @@ def started_config(run: Path, overrides: Mapping[str, Any], recipe: str | None =
     )
     widths = {name: getattr(found.model, name) for name in ("d_model", "d_head", "d_mlp")}
     config = changed(start, widths | dict(overrides))
-    grown = replace(found.model, heads=max(config.model.heads, found.model.heads))
-    if config.model != grown:
-        raise CallError(
-            f"A training that starts from {run} keeps its model. Only heads can be added."
-        )
-    return config
+    check_growth(found.model, config.model)
+    return replace(config, new_parts=new_parts(found.model, config.model))
 
 
 def changes(config: RunConfig) -> list[str]:

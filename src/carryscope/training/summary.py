@@ -146,5 +146,6 @@ def _recipe(config: RunConfig) -> str:
     if config.preset is None:
         return "a recipe of its own"
     start = f", from the weights of `{config.source}`" if config.source else ""
+    start += f" (new: {', '.join(config.new_parts)})" if config.new_parts else ""
     listed = f" ({'; '.join(changed)})" if (changed := changes(config)) else ""
     return f"the recipe `{config.preset}`{listed}{start}"

@@ -6,8 +6,6 @@ packed into tensors and restored, and then continues exactly as if nothing had h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor, nn
 
@@ -17,6 +15,7 @@ from carryscope.model.transformer import Transformer, initialise, paper_std
 from carryscope.task.columns import Columns
 from carryscope.training.config import RunConfig, TrainingConfig, part_of
 from carryscope.training.data import training_batch
+from carryscope.training.growing import take_over
 from carryscope.training.losses import StepRecord, blur, step_record, token_losses
 
 _EMBEDDINGS = ("embed.W_E", "pos_embed.W_pos")
@@ -52,19 +51,11 @@ class Trainer:
             parameter.requires_grad_(part_of(name) not in self.recipe.freeze)
         self.optimizer = self._make_optimizer()
 
-    def start_from(self, weights: Mapping[str, Tensor]) -> None:
-        """Take over these weights, except in the parts that are drawn anew.
-
-        Heads that the weights do not have write nothing at first: the function stays the same.
-        """
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                if part_of(name) in self.recipe.renew:
-                    continue
-                taken = weights[name]
-                parameter[: len(taken)] = taken
-                if name.endswith("W_O"):
-                    parameter[len(taken) :] = 0.0
+    def start_from(self, donor: Transformer) -> None:
+        """Take over a donor's weights, except in the parts that are drawn anew."""
+        names = dict(self.model.named_parameters())
+        renewed = frozenset(name for name in names if part_of(name) in self.recipe.renew)
+        take_over(self.model, donor, but=renewed)
 
     def advance(self) -> StepRecord:
         """Make one step on fresh questions."""
