@@ -89,7 +89,7 @@ def live_model(shelf: Shelf, model: Transformer, question: str = "") -> LiveMode
 def _failures(risk: RiskFinding, model: Transformer) -> list[tuple[str, str]]:
     """The sums that were found to fail, the likeliest first, and what the model answers."""
     layout = model.config.layout
-    sums = [str(one.simplest) for one in risk.strata if is_sum(one.simplest, layout.digits)]
+    sums = [str(one.simplest) for one in risk.strata if is_sum(one.simplest, layout)]
     if not sums:
         return []
     questions = Questions.joined([parse_question(text, layout.digits) for text in sums])
