@@ -35,7 +35,7 @@ PAPER = TrainingConfig(stream="authors")
 
 FAST = TrainingConfig(
     seed=0,
-    steps=1640,
+    steps=1800,
     final_batch=192,
     learning_rate=5e-4,
     embedding_rate=0.16,
@@ -46,9 +46,13 @@ FAST = TrainingConfig(
     embedding_std=0.05,
     attention_std=0.01,
     head_delay=120,
+    sharpness=0.1,
+    sharpness_start=0.1,
     nines=0.6,
     nines_start=0.16,
 )
+"""For the paper's shape. The sharpness costs 0.3 % of all answers, and in return a minute of
+certificate decides most questions, not none."""
 
 EXACT = TrainingConfig(
     seed=0,
@@ -137,6 +141,7 @@ PRESETS: Mapping[str, Preset] = {
             nines_start=0.0,
             attention_std=0.0,
             head_delay=0,
+            sharpness=0.0,
             learning_rate=3e-3,
             embedding_rate=1.0,
             init_std=0.06,
