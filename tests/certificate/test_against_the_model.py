@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from carryscope.certificate.boxes import Reading
 from carryscope.certificate.certify import ProofSearch
 from carryscope.certificate.checking import check_what_is_said, claims_of, verify
 from carryscope.certificate.exploring import Piece, explore
@@ -66,13 +67,13 @@ def from_boxes(
 
 def test_the_model_does_what_is_proved_of_a_row(shipped: Transformer, engine: Engine) -> None:
     """A2 with the query 3: some hundred boxes, a part of them decided."""
-    row, query = 3, 3
+    row, reading = 3, Reading(negative=False, query=3)
     subject = ProofSubject.of(shipped, about="float32", engine=engine)
     space, most = subject.spaces[row], 2000 if engine == "numba" else 300
     proof = RowProof.settled(space)
     at = proof.open_boxes()
-    at = at[space.queries(space.digits(proof.boxes[at])) == query]
-    piece = Piece(row, query, at, proof.boxes[at], small=1e-6, most=most)
+    at = at[dict(space.readings(proof.boxes[at]))[reading]]
+    piece = Piece(row, reading, at, proof.boxes[at], small=1e-6, most=most)
     proof.graft(at, explore(subject, piece))
     boxes = proof.leaves(RIGHT)
     assert len(boxes) > 5

@@ -4,12 +4,14 @@ from math import prod
 
 import numpy as np
 import pytest
-from box_spaces import questions_of, space_of
+from box_spaces import questions_of, seen, space_of
 
-from carryscope.certificate.boxes import UNKNOWN, Row, RowSpace
+from carryscope.certificate.boxes import Row, RowSpace
 from carryscope.certificate.finding import families
 from carryscope.certificate.proof import OPEN, RowProof
+from carryscope.core.errors import WorkError
 from carryscope.task.columns import Columns
+from carryscope.task.operation import ADD, SUBTRACT, Operation
 from carryscope.task.questions import Questions
 from carryscope.task.tokens import Format, FormatName
 
@@ -36,29 +38,43 @@ def test_the_digits_of_a_box_are_just_those_of_its_questions(seed: int) -> None:
         assert sets[digit] == sum(1 << int(value) for value in np.unique(values))
 
 
-@pytest.mark.parametrize(("name", "rows"), [("plain", 3), ("signed", 4)])
-def test_settled_boxes_hold_every_question_once_with_one_target_and_one_query(
-    name: FormatName, rows: int
+ROWS = [("plain", ADD, 3), ("signed", ADD, 4), ("signed", SUBTRACT, 4)]
+
+
+@pytest.mark.parametrize(("name", "operation", "rows"), ROWS)
+def test_settled_boxes_hold_every_question_once_and_what_they_read_and_write_is_certain(
+    name: FormatName, operation: Operation, rows: int
 ) -> None:
     for index in range(rows):
-        space = space_of(2, index, name)
+        space = space_of(2, index, name, operation)
         proof = RowProof.settled(space)
         boxes = proof.boxes[proof.open_boxes()]
         assert space.count(boxes) == 10_000
-        digits = space.digits(boxes)
-        assert (space.targets(digits) != UNKNOWN).all()
-        assert (space.queries(digits) != UNKNOWN).all()
+        assert sum(len(mine) for _, mine in space.readings(boxes)) == len(boxes)
 
 
-def test_target_and_query_are_the_tokens_of_the_true_answer() -> None:
-    for index in range(4):
-        space = space_of(2, index, "signed")
+def test_a_box_whose_sign_is_open_is_refused() -> None:
+    space = space_of(2, 1, "signed", SUBTRACT)
+    with pytest.raises(WorkError, match="no certain digit"):
+        list(space.readings(space.everything))
+
+
+@pytest.mark.parametrize(("name", "operation", "rows"), ROWS)
+def test_all_that_a_box_is_said_to_read_and_write_are_tokens_of_the_true_answers(
+    name: FormatName, operation: Operation, rows: int
+) -> None:
+    for index in range(rows):
+        space = space_of(2, index, name, operation)
         layout, proof = space.row.layout, RowProof.settled(space)
         for box in proof.boxes[proof.open_boxes()][::7]:
             tokens = layout.encode(questions_of(space, box))
-            digits = space.digits(box[None])
-            assert (tokens[:, space.row.position + 1] == space.targets(digits)[0]).all()
-            assert (tokens[:, space.row.position] == space.queries(digits)[0]).all()
+            reading, of_sign, target = seen(space, box)
+            assert (tokens[:, space.row.position + 1] == target).all()
+            assert (tokens[:, space.row.position] == reading.query).all()
+            assert all((tokens[:, at] == token).all() for at, token in of_sign.row.fixed)
+            sets = of_sign.digits(box[None])[0]
+            for digit, at in space.row.earlier:
+                assert sets[digit] == sum(1 << int(token) for token in np.unique(tokens[:, at]))
 
 
 def test_fixed_and_earlier_tokens_stand_where_the_row_says() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from built_adder import built_adder
 from exact_margins import as_double
 from untrained import untrained
 
+from carryscope.certificate.boxes import questions_of_pairs
 from carryscope.certificate.certify import certify
+from carryscope.certificate.checking import check_certificate
 from carryscope.certificate.finding import Certificate
 from carryscope.certificate.proof import Engine
 from carryscope.certificate.subject import fastest_engine
@@ -29,15 +32,18 @@ TIE = 0.01
 """Logits; ten times the margin that a proof demands."""
 
 
-def all_questions(digits: int) -> Questions:
+def all_questions(model: Transformer) -> list[Questions]:
+    """All questions of a model, operation by operation."""
+    digits, layout = model.config.digits, model.config.layout
     pairs = np.stack(np.meshgrid(*[np.arange(100)] * digits, indexing="ij"), -1).reshape(-1, digits)
-    return Questions(pairs // 10, pairs % 10)
+    return [questions_of_pairs(pairs, one) for one in layout.operation.each_part]
 
 
 def counted(model: Transformer) -> tuple[int, list[int]]:
     """By asking every question: whole answers right, and each token right."""
-    answers = predict(model, all_questions(model.config.digits), free_running=False)
-    return int(answers.correct.sum()), answers.right.sum(0).tolist()
+    answers = [predict(model, one, free_running=False) for one in all_questions(model)]
+    right = sum(int(one.correct.sum()) for one in answers)
+    return right, [count for one in answers for count in one.right.sum(0).tolist()]
 
 
 def entire(model: Transformer, engine: Engine = "torch") -> Certificate:
@@ -47,7 +53,8 @@ def entire(model: Transformer, engine: Engine = "torch") -> Certificate:
 
 def nearly_tied(model: Transformer) -> int:
     """Questions in which some row has its target within a hair of another token."""
-    tokens = torch.from_numpy(model.config.layout.encode(all_questions(model.config.digits)))
+    everything = Questions.joined(all_questions(model))
+    tokens = torch.from_numpy(model.config.layout.encode(everything))
     with torch.inference_mode():
         logits = as_double(model)(tokens)
     tied = torch.zeros(len(tokens), dtype=torch.bool)
@@ -70,13 +77,23 @@ def assert_equal_to_counting(model: Transformer, engine: Engine) -> Certificate:
     return found
 
 
+SIGNED: dict[str, Any] = {"format": "signed", "vocabulary": 15}
+FORMATS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "signed": {"format": "signed"},
+    "subtraction": {**SIGNED, "operation": "subtraction"},
+    "mixed": {**SIGNED, "operation": "mixed"},
+}
+
+
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", ["plain", "signed"])
+@pytest.mark.parametrize("name", FORMATS)
 def test_for_one_digit_the_certificate_equals_asking_every_question(
     name: str, seed: int, engine: Engine
 ) -> None:
-    config = ModelConfig(digits=1, heads=2, d_model=32, format=name)  # type: ignore[arg-type]
-    assert_equal_to_counting(untrained(config, seed), engine)
+    config = ModelConfig(digits=1, heads=2, d_model=32, **FORMATS[name])
+    found = assert_equal_to_counting(untrained(config, seed), engine)
+    check_certificate(untrained(config, seed), found)
 
 
 def test_without_an_mlp_the_certificate_equals_asking_every_question(engine: Engine) -> None:

@@ -3,17 +3,20 @@
 import numpy as np
 import pytest
 
-from carryscope.certificate.trees import LEVELS, RAW, ColumnTree, grow_tree
+from carryscope.certificate.trees import ColumnTree, grow_tree, levels_of
 from carryscope.core.errors import CallError
-from carryscope.task.operation import PAIRS
+from carryscope.task.operation import ADD, PAIRS
+
+KINDS = ["own", "query", "other"]
+RAW = ADD.raw.ravel()
 
 
 def some_tree(levels: str = "other") -> ColumnTree:
     vectors = np.random.default_rng(0).normal(size=(100, 7))
-    return grow_tree(vectors @ vectors.T, LEVELS[levels])
+    return grow_tree(vectors @ vectors.T, levels_of(ADD, levels))
 
 
-@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("levels", KINDS)
 def test_the_children_of_a_set_hold_each_of_its_pairs_once(levels: str) -> None:
     tree = some_tree(levels)
     for node, children in enumerate(tree.children):
@@ -21,7 +24,7 @@ def test_the_children_of_a_set_hold_each_of_its_pairs_once(levels: str) -> None:
             assert (tree.members[children].sum(0) == tree.members[node]).all()
 
 
-@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("levels", KINDS)
 def test_a_tree_goes_down_to_every_single_pair(levels: str) -> None:
     tree = some_tree(levels)
     assert (tree.members[tree.sizes == 1].sum(0) == 1).all()
@@ -39,8 +42,8 @@ def test_an_outlier_is_cut_off_first() -> None:
     place = np.zeros(100)
     place[37] = 50.0
     place[RAW <= 8] += np.linspace(0, 1, 45)
-    kill = grow_tree(np.outer(place, place), LEVELS["other"]).children[0][0]
-    tree = grow_tree(np.outer(place, place), LEVELS["other"])
+    kill = grow_tree(np.outer(place, place), levels_of(ADD, "other")).children[0][0]
+    tree = grow_tree(np.outer(place, place), levels_of(ADD, "other"))
     assert RAW[37] == 10
     generate = tree.children[0][2]
     parts = [set(np.flatnonzero(tree.members[child])) for child in tree.children[generate]]

@@ -9,27 +9,30 @@ question, and as far as possible from the box:
     column      4    3      2  1    0         all kill in column 3, sum 12 in column 2:
     sums        any  0..8  12  any  any       A3's row reads an A4 that depends on column 4,
                                               A4's row has a carry-in of 0
+
+In subtraction the sign comes first. It is the borrow that leaves the highest column, and where it
+is negative the two digits of every column are exchanged. So each box is split until it has one
+sign, and is then seen in the space of that sign.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from carryscope.certificate.trees import RAW, STATES, ColumnTree
-from carryscope.task.operation import ADD, BASE, PAIRS, Array, State
+from carryscope.certificate.trees import ColumnTree
+from carryscope.core.errors import WorkError
+from carryscope.task.operation import ADD, BASE, PAIRS, Array, Operation, State
 from carryscope.task.questions import Questions
-from carryscope.task.tokens import Format
+from carryscope.task.tokens import NEGATIVE, POSITIVE, Format
 
 UNKNOWN = -1
 """In place of a token that is not the same for all questions of a box, or of no column."""
-
-SIGN = "+"
-"""The sign of every answer."""
 
 NO_CARRY, CARRY = 1, 2
 """Bits of a set of carries."""
@@ -46,6 +49,10 @@ class Row:
     layout: Format
     index: int
     """0 for the row of "="."""
+    operation: Operation = ADD
+    """Of the questions; a mixture is proved operation by operation."""
+    negative: bool = False
+    """The sign of the answers."""
 
     @property
     def position(self) -> int:
@@ -53,8 +60,9 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The answer token it writes: A5, say."""
-        return self.layout.answer_names[self.index]
+        """The answer token it writes: A5, say; in a mixture with its operation, as in "A5 (-)"."""
+        name = self.layout.answer_names[self.index]
+        return f"{name} ({self.operation.symbol})" if self.layout.operation.parts else name
 
     @property
     def digit(self) -> int | None:
@@ -71,16 +79,21 @@ class Row:
     @property
     def query_symbol(self) -> int:
         """The token it reads last where that is no digit: "=" or the sign."""
-        return self.layout.symbols.index(SIGN if self.index else "=")
+        return self.sign if self.index else self.layout.symbols.index("=")
+
+    @property
+    def sign(self) -> int:
+        """The token of the answers' sign."""
+        return self.layout.symbols.index(NEGATIVE if self.negative else POSITIVE)
 
     @property
     def fixed(self) -> list[tuple[int, int]]:
-        """The (position, token) that are the same in every question."""
+        """The (position, token) that are the same in every question with this sign."""
         symbols, equals = self.layout.symbols, self.layout.first_row
         fixed = [
-            (self.layout.digits, symbols.index(ADD.symbol)),
+            (self.layout.digits, symbols.index(self.operation.symbol)),
             (equals, symbols.index("=")),
-            (equals + 1, symbols.index(SIGN)),
+            (equals + 1, self.sign),
         ]
         return fixed if self.layout.signs and self.index else fixed[:2]
 
@@ -104,23 +117,29 @@ class Row:
 class NodeFacts:
     """What each node of a tree says about the raw value, the state and the carry of a column."""
 
-    def __init__(self, tree: ColumnTree) -> None:
-        held = tree.members
-        self.one_raw = _is_single(_values(held, RAW - RAW.min()))
+    def __init__(self, tree: ColumnTree, row: Row) -> None:
+        held, operation = tree.members, row.operation
+        raw = (operation.raw.T if row.negative else operation.raw).ravel().astype(np.int64)
+        states = operation.state_of(raw).astype(np.int64)
+        self.one_raw = _is_single(_values(held, raw - raw.min()))
         """Whether all pairs have the same raw value."""
-        self.one_residue = _is_single(_values(held, ADD.digit_of(RAW)))
+        self.one_residue = _is_single(_values(held, operation.digit_of(raw)))
         """Whether all raw values have the same last digit."""
-        self.one_state = _is_single(_values(held, STATES))
-        self.state = STATES[held.argmax(1)]
+        self.one_state = _is_single(_values(held, states))
+        self.state = states[held.argmax(1)]
         """The state of the first pair: of all of them, if there is one state only."""
-        self.carries = np.stack([_values(held, carry) for carry in _CARRIES_OUT])
+        leaves = (states == State.GENERATE, states >= State.PROPAGATE)
+        self.carries = np.stack([_values(held, carry) for carry in leaves])
         """The set of carries that leave, if no carry arrives, and if one does."""
-        self.digits = np.stack([_values(held, ADD.digit_of(RAW, carry)) for carry in (0, 1)])
+        self.digits = np.stack([_values(held, operation.digit_of(raw, carry)) for carry in (0, 1)])
         """The set of answer digits as bits, if no carry arrives, and if one does."""
 
 
-_CARRIES_OUT = (STATES == State.GENERATE, STATES >= State.PROPAGATE)
-"""Whether a carry leaves each pair, if no carry arrives, and if one does."""
+class Reading(NamedTuple):
+    """What is the same for questions that share tables: the sign, and the token read last."""
+
+    negative: bool
+    query: int
 
 
 def _values(held: Bool[Array, "node pair"], value: Array) -> Int[Array, " node"]:
@@ -136,7 +155,10 @@ def _is_single(sets: Int[Array, " node"]) -> Bool[Array, " node"]:
 
 @dataclass(frozen=True, eq=False)
 class RowSpace:
-    """All questions as one row sees them, in boxes of its own trees."""
+    """All questions of one operation as one row sees them, in boxes of its own trees.
+
+    Where answers can be negative, what is said of digits holds for questions of the row's sign.
+    """
 
     row: Row
     trees: Sequence[ColumnTree]
@@ -152,7 +174,39 @@ class RowSpace:
 
     @cached_property
     def facts(self) -> list[NodeFacts]:
-        return [NodeFacts(tree) for tree in self.trees]
+        return [NodeFacts(tree, self.row) for tree in self.trees]
+
+    @cached_property
+    def _other_sign(self) -> RowSpace:
+        return RowSpace(replace(self.row, negative=not self.row.negative), self.trees)
+
+    def of_sign(self, negative: bool) -> RowSpace:
+        """The same boxes, for questions whose answers have this sign."""
+        return self if negative == self.row.negative else self._other_sign
+
+    def negative(self, boxes: Int[Array, "box column"]) -> Int[Array, " box"]:
+        """Whether the answers of each box are negative, 0 or 1, where that is the same throughout.
+
+        They are if a borrow leaves the highest column, before any exchange.
+        """
+        if not self.row.operation.signed:
+            return np.zeros(len(boxes), dtype=np.int64)
+        return _only(self.of_sign(False).carries(boxes)[:, -1])
+
+    def readings(
+        self, boxes: Int[Array, "box column"]
+    ) -> Iterator[tuple[Reading, Int[Array, " some"]]]:
+        """The numbers of the boxes that share tables. In each, target and query must be certain."""
+        sign = self.negative(boxes)
+        for negative in np.unique(sign):
+            at = np.flatnonzero(sign == negative)
+            seen = self.of_sign(bool(negative))
+            digits = seen.digits(boxes[at])
+            query = seen.queries(digits)
+            if negative == UNKNOWN or UNKNOWN in query or UNKNOWN in seen.targets(digits):
+                raise WorkError(f"{self.row.name}: a box has no certain digit to write or to read.")
+            for token in np.unique(query):
+                yield Reading(bool(negative), int(token)), at[query == token]
 
     def share(self, boxes: Int[Array, "box column"]) -> Array:
         """The share of all questions in each box, rounded: for choosing, never for counting."""
@@ -191,7 +245,7 @@ class RowSpace:
     def targets(self, digits: Int[Array, "box digit"]) -> Int[Array, " box"]:
         """The token the row must write in each box, where it is the same throughout."""
         if self.row.digit is None:
-            return np.full(len(digits), self.row.layout.symbols.index(SIGN))
+            return np.full(len(digits), self.row.sign)
         return _only(digits[:, self.row.digit])
 
     def queries(self, digits: Int[Array, "box digit"]) -> Int[Array, " box"]:
@@ -201,22 +255,33 @@ class RowSpace:
         return _only(digits[:, self.row.query_digit])
 
     def column_to_settle(self, boxes: Int[Array, "box column"]) -> Int[Array, " box"]:
-        """The column to split so that target and query become certain, if they are not.
+        """The column to split so that sign, target and query become certain, if they are not.
 
-        First the row's own column and the query's, by their raw values. Then from the own column
-        downwards, where the states of a column leave open which carry leaves it.
+        First what decides the sign. Then the row's own column and the query's, by their raw values,
+        and what decides the carry into the own column.
         """
         chosen = np.full(len(boxes), UNKNOWN)
+        if self.row.operation.signed:
+            chosen = self._where_a_carry_is_open(boxes, self.columns)
         if self.row.digit is None:
             return chosen
         own, query = self.row.digit, self.row.query_digit
         if own < self.columns:
-            chosen = np.where(self.facts[own].one_raw[boxes[:, own]], chosen, own)
+            settled = self.facts[own].one_raw[boxes[:, own]]
+            chosen = np.where((chosen == UNKNOWN) & ~settled, own, chosen)
         if query is not None and query < self.columns:
             settled = self.facts[query].one_residue[boxes[:, query]]
             chosen = np.where((chosen == UNKNOWN) & ~settled, query, chosen)
+        below = self._where_a_carry_is_open(boxes, own)
+        return np.where(chosen == UNKNOWN, below, chosen)
+
+    def _where_a_carry_is_open(
+        self, boxes: Int[Array, "box column"], digit: int
+    ) -> Int[Array, " box"]:
+        """The highest column below a digit whose states leave open which carry arrives there."""
+        chosen = np.full(len(boxes), UNKNOWN)
         passed_on = np.ones(len(boxes), dtype=bool)
-        for c in reversed(range(self.row.digit)):
+        for c in reversed(range(digit)):
             facts, nodes = self.facts[c], boxes[:, c]
             mixed = ~facts.one_state[nodes]
             chosen = np.where((chosen == UNKNOWN) & passed_on & mixed, c, chosen)
@@ -276,9 +341,9 @@ def _only(sets: Int[Array, " box"]) -> Int[Array, " box"]:
     return _ONLY[sets]
 
 
-def questions_of_pairs(pairs: Int[Array, "batch column"]) -> Questions:
+def questions_of_pairs(pairs: Int[Array, "batch column"], operation: Operation = ADD) -> Questions:
     """The questions with these digit pairs, units first."""
-    return Questions(pairs // BASE, pairs % BASE)
+    return Questions(pairs // BASE, pairs % BASE, operation)
 
 
 def pairs_of_questions(questions: Questions) -> Int[Array, "batch column"]:

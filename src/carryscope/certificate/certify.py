@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 import numpy as np
+from jaxtyping import Float
 
 from carryscope.certificate.counting import count_whole_questions
 from carryscope.certificate.exploring import Piece, explore
@@ -44,7 +45,7 @@ from carryscope.core.words import percent
 from carryscope.core.workers import Workers
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
-from carryscope.task.operation import PAIRS
+from carryscope.task.operation import PAIRS, Array
 from carryscope.version import __version__
 
 ABOUT: About = "exact"
@@ -106,13 +107,17 @@ class ProofSearch:
     @property
     def wrong(self) -> float:
         """The share of questions that is proved wrong, by the union bound."""
-        return max(self._wrong)
+        return float(self._by_operation(self._wrong).max(1).mean())
 
     @property
     def undecided(self) -> float:
         """The share of questions that is undecided, by the union bound."""
-        left = sum(self._open) + sum(self._wrong) - self.wrong
-        return min(max(left, 0.0), 1 - self.wrong)
+        unclear, wrong = self._by_operation(self._open), self._by_operation(self._wrong)
+        left = unclear.sum(1) + wrong.sum(1) - wrong.max(1)
+        return float(np.clip(left, 0.0, 1 - wrong.max(1)).mean())
+
+    def _by_operation(self, shares: list[float]) -> Float[Array, "operation row"]:
+        return np.reshape(shares, (-1, self.model.config.layout.answer_length))
 
     @property
     def rows(self) -> float:
@@ -145,12 +150,10 @@ class ProofSearch:
         for number in sorted(range(len(self.proofs)), key=lambda row: -self._open[row]):
             proof = self.proofs[number]
             at = proof.open_boxes(small)
-            query = proof.space.queries(proof.space.digits(proof.boxes[at]))
-            for token in np.unique(query):
-                mine = at[query == token]
-                for roots in np.array_split(mine, -(-len(mine) // BLOCK)):
+            for reading, mine in proof.space.readings(proof.boxes[at]):
+                for roots in np.array_split(at[mine], -(-len(mine) // BLOCK)):
                     boxes = proof.boxes[roots]
-                    yield Piece(number, int(token), roots, boxes, small, BOXES_PER_PIECE)
+                    yield Piece(number, reading, roots, boxes, small, BOXES_PER_PIECE)
 
     def _take(self, piece: Piece, fragment: Fragment) -> None:
         """Take in what was found below the boxes of a piece."""

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.certificate.boxes import UNKNOWN
+from carryscope.certificate.boxes import Reading
 from carryscope.certificate.certify import ProofSearch
 from carryscope.certificate.finding import Certificate
 from carryscope.certificate.proof import OPEN, RIGHT, STUCK, WRONG, Engine
@@ -59,15 +59,15 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClaimedBoxes:
-    """Boxes of one row and query that are claimed to be right, or to be wrong."""
+    """Boxes of one row and reading that are claimed to be right, or to be wrong."""
 
     row: int
-    query: int
+    reading: Reading
     boxes: Int[Array, "box column"]
     verdict: int
 
     def __getitem__(self, at: Int[Array, " some_box"]) -> ClaimedBoxes:
-        return ClaimedBoxes(self.row, self.query, self.boxes[at], self.verdict)
+        return ClaimedBoxes(self.row, self.reading, self.boxes[at], self.verdict)
 
 
 def check_certificate(
@@ -128,20 +128,14 @@ def claims_of(search: ProofSearch, row: int) -> Iterator[ClaimedBoxes]:
     proof = search.proofs[row]
     for verdict in (RIGHT, WRONG):
         boxes = proof.leaves(verdict)
-        digits = proof.space.digits(boxes)
-        target, query = proof.space.targets(digits), proof.space.queries(digits)
-        if (target == UNKNOWN).any() or (query == UNKNOWN).any():
-            name = proof.space.row.name
-            raise WorkError(f"{name}: something is claimed where the digit is not certain.")
-        for token in np.unique(query):
-            mine = boxes[query == token]
-            for some in np.array_split(mine, -(-len(mine) // AT_ONCE)):
-                yield ClaimedBoxes(row, int(token), some, verdict)
+        for reading, mine in proof.space.readings(boxes):
+            for some in np.array_split(boxes[mine], -(-len(mine) // AT_ONCE)):
+                yield ClaimedBoxes(row, reading, some, verdict)
 
 
 def verify(subject: ProofSubject, claims: ClaimedBoxes) -> int:
     """Decide claimed boxes again: how many there are. One that is not as claimed is an error."""
-    decider = subject.decider(claims.row, claims.query)
+    decider = subject.decider(claims.row, claims.reading)
     most = MOST_PARTS * (len(claims.boxes) + AT_ONCE)
     found = decider.decide(claims.boxes, small=0.0, most=most, guard=0.0).verdict
     if not ((found == claims.verdict) | (found >= 0)).all():

@@ -61,6 +61,14 @@ def count_whole_questions(proofs: Sequence[RowProof], *, overlaps: bool = True) 
 
     Without `overlaps` the union bound alone is used, which is quick and never says more.
     """
+    counts = [
+        _of_one_operation([proof for proof in proofs if proof.space.row.operation is one], overlaps)
+        for one in dict.fromkeys(proof.space.row.operation for proof in proofs)
+    ]
+    return Counts(*map(sum, zip(*counts, strict=True)))
+
+
+def _of_one_operation(proofs: Sequence[RowProof], overlaps: bool) -> Counts:
     columns = proofs[0].space.columns
     if overlaps and columns <= MOST_DIGITS_ONE_BY_ONE:
         return _one_by_one(proofs, columns)

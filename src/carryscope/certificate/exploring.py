@@ -1,6 +1,6 @@
 """Decide boxes: bound them, split those that stay undecided where most is lost, and so on.
 
-In: a `Piece`: boxes of one row and query, and how small is small. Out: a `Fragment` of the proof.
+In: a `Piece`: boxes of one row and reading, and how small is small. Out: a `Fragment` of the proof.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from jaxtyping import Int
 
+from carryscope.certificate.boxes import Reading
 from carryscope.certificate.proof import Fragment
 from carryscope.certificate.subject import ProofSubject
 from carryscope.task.operation import Array
@@ -19,10 +20,10 @@ GUARD = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Open boxes of one row and query that are to be decided."""
+    """Open boxes of one row and reading that are to be decided."""
 
     row: int
-    query: int
+    reading: Reading
     roots: Int[Array, " box"]
     """The numbers of the boxes in the proof of the row."""
     boxes: Int[Array, "box column"]
@@ -34,6 +35,6 @@ class Piece:
 
 def explore(subject: ProofSubject, piece: Piece) -> Fragment:
     """Decide the boxes of a piece, as far as it asks for."""
-    decider = subject.decider(piece.row, piece.query)
+    decider = subject.decider(piece.row, piece.reading)
     found: Fragment = decider.decide(piece.boxes, small=piece.small, most=piece.most, guard=GUARD)
     return found

@@ -21,7 +21,7 @@ from carryscope.core.errors import CallError
 from carryscope.core.evidence import Finding
 from carryscope.core.words import counted_share, listed
 from carryscope.model.config import ModelConfig
-from carryscope.task.operation import ADD, PAIRS, Array, State
+from carryscope.task.operation import ADD, PAIRS, Array, Operation, State
 
 LOG_VERSION = 2
 """Version of the log of boxes. Another one is refused, never guessed at."""
@@ -170,7 +170,7 @@ def families(proof: RowProof, *verdicts: int) -> list[Family]:
         Family(
             digit=space.row.name,
             states=states,
-            words=in_words(states),
+            words=in_words(states, space.row.operation),
             questions=str(held),
             boxes=int(count),
             example=example(space, boxes[largest]),
@@ -207,14 +207,14 @@ def _letters(kinds: Int[Array, " kind"], columns: int) -> list[str]:
 def example(space: RowSpace, box: Array) -> str:
     """The first question of a box, as text."""
     pairs = [tree.members[node].argmax() for tree, node in zip(space.trees, box, strict=True)]
-    return questions_of_pairs(np.array([pairs])).texts()[0]
+    return questions_of_pairs(np.array([pairs]), space.row.operation).texts()[0]
 
 
-def in_words(states: str) -> str:
+def in_words(states: str, operation: Operation = ADD) -> str:
     """A family in words: `column 2 sums to 9, column 1 sums to 10 or more`."""
     columns = range(len(states) - 1, -1, -1)
     words = [
-        f"column {c} {ADD.words.column[_OF_LETTER[letter]]}"
+        f"column {c} {operation.words.column[_OF_LETTER[letter]]}"
         for c, letter in zip(columns, states, strict=True)
         if letter != ANY
     ]
@@ -254,10 +254,8 @@ def statement(
 
 
 def _largest_failure(family: Family) -> str:
-    pairs = [
-        PAIRS if letter == ANY else ADD.pairs_per_state[_OF_LETTER[letter]]
-        for letter in family.states
-    ]
+    of_state = ADD.pairs_per_state  # as in every operation
+    pairs = [PAIRS if letter == ANY else of_state[_OF_LETTER[letter]] for letter in family.states]
     where = "" if set(family.states) == {ANY} else f" where {family.words}"
     return (
         f"The largest proved failure: {family.digit} or a digit before it is wrong in "

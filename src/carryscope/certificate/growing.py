@@ -13,7 +13,7 @@ from jaxtyping import Float
 from carryscope.certificate.boxes import Row, RowSpace
 from carryscope.certificate.features import Features
 from carryscope.certificate.row_tables import scores_of, weights_of
-from carryscope.certificate.trees import LEVELS, grow_tree
+from carryscope.certificate.trees import grow_tree, levels_of
 from carryscope.task.operation import BASE, PAIRS, Array
 
 SAMPLED_QUERIES = (0, 3, 6, 9)
@@ -32,7 +32,7 @@ def grow_space(features: Features, row: Row) -> RowSpace:
             felt = moved[:, seen] * importance
             likeness[c] += felt @ felt.T
     kinds = {row.digit: "own", row.query_digit: "query"}
-    levels = [LEVELS[kinds.get(c, "other")] for c in columns]
+    levels = [levels_of(row.operation, kinds.get(c, "other")) for c in columns]
     return RowSpace(row, [grow_tree(*column) for column in zip(likeness, levels, strict=True)])
 
 

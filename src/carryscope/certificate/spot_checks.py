@@ -22,13 +22,13 @@ SPOT_CHECKS = 4096
 def spot_check(model: Transformer, proofs: Sequence[RowProof]) -> int:
     """How many questions were answered as proved. A contradiction is an error, not a finding."""
     generator, answered = np.random.default_rng(0), 0
-    for number, proof in enumerate(proofs):
+    for proof in proofs:
         for verdict in (RIGHT, WRONG):
             boxes = proof.leaves(verdict)
             if not len(boxes):
                 continue
             drawn = draw(proof.space, boxes, SPOT_CHECKS // (2 * len(proofs)), generator)
-            right = predict(model, drawn, free_running=False).right[:, number]
+            right = predict(model, drawn, free_running=False).right[:, proof.space.row.index]
             if (right != (verdict == RIGHT)).any():
                 raise WorkError(
                     f"The proof contradicts the model at {proof.space.row.name}. "
@@ -48,4 +48,4 @@ def draw(
     for c, tree in enumerate(space.trees):
         start, stop = tree.start[chosen[:, c]], tree.stop[chosen[:, c]]
         pairs[:, c] = tree.order[generator.integers(start, stop)]
-    return questions_of_pairs(pairs)
+    return questions_of_pairs(pairs, space.row.operation)

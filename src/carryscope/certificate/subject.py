@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from carryscope.certificate.boxes import Row, RowSpace
+from carryscope.certificate.boxes import Reading, Row, RowSpace
 from carryscope.certificate.features import Features
 from carryscope.certificate.growing import grow_space
 from carryscope.certificate.proof import About, Engine, RowLog
@@ -51,13 +51,13 @@ class ProofSubject:
         self.spaces = spaces
         self.name = engine
         self.decider = lru_cache(ROWS_KEPT)(self._decider)
-        """What decides boxes of a row and query."""
+        """What decides boxes of a row and reading."""
 
-    def _decider(self, row: int, query: int) -> Any:
-        space = self.spaces[row]
+    def _decider(self, row: int, reading: Reading) -> Any:
+        space = self.spaces[row].of_sign(reading.negative)
         module, name = DECIDERS[self.name]
         decider = getattr(import_module(f"carryscope.certificate.{module}"), name)
-        return decider(row_tables(self.features, space, query), space)
+        return decider(row_tables(self.features, space, reading.query), space)
 
     @classmethod
     def of(
@@ -70,7 +70,12 @@ class ProofSubject:
     ) -> ProofSubject:
         """The subject of a model; trees are grown, or taken from the log of a certificate."""
         features = Features.of(model, about)
-        rows = [Row(model.config.layout, i) for i in range(model.config.layout.answer_length)]
+        layout = model.config.layout
+        rows = [
+            Row(layout, i, operation)
+            for operation in layout.operation.each_part
+            for i in range(layout.answer_length)
+        ]
         if log is None:
             spaces = [grow_space(features, row) for row in rows]
         elif [len(one.trees) for one in log] != [model.config.digits] * len(rows):

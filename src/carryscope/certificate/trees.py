@@ -16,18 +16,18 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from carryscope.core.errors import CallError
-from carryscope.task.operation import ADD, PAIRS, Array
+from carryscope.task.operation import PAIRS, Array, Operation
 
-RAW = ADD.raw.ravel().astype(np.int64)
-"""The raw value of each pair: its sum."""
 
-STATES = ADD.state.ravel().astype(np.int64)
-"""The `State` of each pair: it decides which carry leaves a column."""
+def levels_of(operation: Operation, kind: str) -> list[Int[Array, " pair"]]:
+    """By what a column is split first: a row's own one, the one of the answer digit it reads last
+    (the query), or any other.
 
-LEVELS = {"own": [STATES, RAW], "query": [ADD.digit_of(RAW), STATES], "other": [STATES]}
-"""By what a column is split first: a row's own column, the column of the answer digit it reads
-last, any other one. The raw value of the own column decides the digit and the carry that leaves.
-Of the query's column the last digit of the raw value is enough to know the query."""
+    The raw value of the own column decides the digit and the carry that leaves. Of the query's
+    column the last digit of the raw value is enough to know the query.
+    """
+    raw, states = operation.raw.ravel(), operation.state.ravel()
+    return {"own": [states, raw], "query": [operation.digit_of(raw), states]}.get(kind, [states])
 
 
 @dataclass(frozen=True, eq=False)
