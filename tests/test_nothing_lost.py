@@ -156,7 +156,7 @@ def run_at(directory: Path) -> Any:
 def imported_run(source: Path, directory: Path) -> Any:
     import carryscope
 
-    return carryscope.import_model(source, directory)
+    return carryscope.import_model(source, directory, operation="addition")
 
 
 def trained_run(preset: str, changes: Mapping[str, Any], directory: Path) -> Any:

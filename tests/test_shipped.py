@@ -102,6 +102,6 @@ def test_its_findings_are_about_its_weights_and_of_this_version(run, fresh):
 def test_every_sub_task_of_algorithm_1_was_found_in_it(run):
     subtasks = run.dissection().subtasks
     assert subtasks.missing == []
-    assert subtasks.purpose_of("P13.L0.H0") == "A3.BA(3)"
-    assert subtasks.purpose_of("P13.L0.H1") == "A3.state(2)"
-    assert subtasks.purpose_of("P13.L0.H2") == "A3.MC1(1)"
+    assert subtasks.purpose_of("P14.L0.H0") == "A2.BA(2)"
+    assert subtasks.purpose_of("P14.L0.H1") == "A2.state(1)"
+    assert subtasks.purpose_of("P14.L0.H2") == "A2.MC1(0)"

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import carryscope
 from carryscope.certificate.boxes import Reading
 from carryscope.certificate.certify import ProofSearch
 from carryscope.certificate.checking import check_what_is_said, claims_of, verify
@@ -23,7 +24,7 @@ from carryscope.task.operation import State
 from carryscope.task.questions import Questions
 from carryscope.task.sampling import with_states
 
-KEPT = Path(__file__).parents[2] / "certificates" / "fast-5.json"
+KEPT = Path(carryscope.__file__).parent / "shipped/fast-5/findings/certificate.json"
 
 
 def contradictions(

@@ -26,13 +26,13 @@ def test_the_shipped_model_gets_five_sentences():
     assert "H2 reads the column two below" in reads
     assert "H0 mostly carries the base sum (BA) of the digit's own column, for A4 to A0" in carries
     assert "whether the column one below makes a carry, passes one on or neither" in carries
-    assert "whether the column two below makes a carry (MC1), for A3 and A2" in carries
-    assert "the digit stays in 99.959% of swaps" in combines
+    assert "whether the column two below makes a carry (MC1), for A4 and A2" in carries
+    assert "the digit stays in 100% of swaps" in combines
     assert "through two nines by A5 and through one nine by A4 and A3" in follows
     assert "A4 uses the digit just written" in follows
     assert ends == (
-        "It fails once two nines lie below: the worst digit, A3 above two nines with a carry, is "
-        "wrong in 52% of such questions."
+        "It fails once two nines lie below: the worst digit, A5 above four nines without a carry, "
+        "is wrong in 67% of such questions."
     )
 
 

@@ -65,11 +65,11 @@ def replaced(record, **fields):
 
 
 LABELS = {
-    "circuit": ["row =", "D'4", "own column", "state(4)", "BA(3)", "MC1(1)", "digit(3)", "writes"],
+    "circuit": ["row =", "D'4", "own column", "state(4)", "BA(3)", "MC1(2)", "digit(3)", "writes"],
     "staircase": ["= → A5", "A1 → A0", "H0, own column", "H2, two below", "D'4", "attention"],
     "edges": ["A5", "D'0", "this model", "untrained, of the same shape"],
     "heads": ["nothing", "H0, own column", "BA", "cascade US9"],
-    "nodes": ["= → A5", "H0", "MLP", "BA(3) 83%", "unused"],
+    "nodes": ["= → A5", "H0", "MLP", "BA(3) 84%", "unused"],
     "keys": ["A5", "A0", "same key: stays", "other key: follows"],
     "carries": ["A5, columns changed", "A4, own 9, token changed", "two nines"],
     "digits": ["A5", "A0", "step"],

@@ -53,8 +53,8 @@ def test_every_finding_fits_a_terminal_of_80_columns(name, verbose):
     ("name", "first"),
     [
         ("answer", "445+555 = 000000: wrong, it is 001000."),
-        ("shelf", "Right in 99.38% of all questions; not safe where two columns or more"),
-        ("training", "After 1,640 steps (157,376 questions) the model answers 99.4%"),
+        ("shelf", "Right in 99.19% of all questions; not safe where two columns or more"),
+        ("training", "After 1,800 steps (172,736 questions) the model answers 99.2%"),
         ("dissection", "The algorithm"),
         ("certificate", "So much is proved of 10,000,000,000 questions"),
     ],
@@ -101,8 +101,8 @@ def test_many_answers_are_a_table():
 
 def test_a_study_ends_with_the_verdict_an_example_and_the_proof():
     told = " ".join(printed(parts_of(shipped_shelf())).split())
-    assert told.startswith("Right in 99.38% of all questions; not safe where")
-    assert "It fails most often on sums like 997+3" in told
+    assert told.startswith("Right in 99.19% of all questions; not safe where")
+    assert "It fails most often on sums like 991+9" in told
     assert "So much is proved of 10,000,000,000 questions." in told
 
 

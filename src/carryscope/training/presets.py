@@ -51,8 +51,8 @@ FAST = TrainingConfig(
     nines=0.6,
     nines_start=0.16,
 )
-"""For the paper's shape. The sharpness costs 0.3 % of all answers, and in return a minute of
-certificate decides most questions, not none."""
+"""For the paper's shape. The sharpness costs a few answers, and in return a minute of certificate
+decides most questions, not none."""
 
 EXACT = TrainingConfig(
     seed=0,
