@@ -171,10 +171,10 @@ def import_model(
 ) -> Run:
     """A new run from a TransformerLens state dict."""
     source, directory = Path(source), Path(directory)
+    if (directory / CONFIG_FILE).exists():
+        raise CallError(f"There is a run at {directory} already. Choose another --out.")
     model = read_state_dict(source, operation=operation, heads=heads)
     with only_writer(directory):
-        if (directory / CONFIG_FILE).exists():
-            raise CallError(f"There is a run at {directory} already. Choose another --out.")
         check_free(directory, but=WEIGHTS_FILE)  # an import that was killed leaves them behind
         save_weights(model, directory)
         config = RunConfig(format_version=FORMAT_VERSION, source=source.name, model=model.config)

@@ -81,7 +81,7 @@ def test_the_verdict_comes_first_and_is_the_one_of_the_risk(page):
     sections = report_sections(shelf)
     assert [section.id for section in sections] == SECTIONS
     assert sections[0].title == (
-        "Right in 99.38% of all questions; not safe where two columns or more in a row sum to 9"
+        "Right in 99.19% of all questions; not safe where two columns or more in a row sum to 9"
     )
     assert shelf.risk.verdict in seen
     assert shelf.faithfulness.verdict.partition(": ")[2][1:60] in seen
@@ -175,7 +175,7 @@ def test_every_hover_text_and_every_table_is_escaped_data(page):
     seen = Seen(page)
     tips = [a["data-tip"] for _, a in seen.tags if a.get("data-tip")]
     assert len(tips) > 1000
-    assert "H0 at the row of A3 gives D3 41% of its attention" in tips
+    assert "H0 at the row of A3 gives D3 45% of its attention" in tips
     tables = [a["data-csv"] for _, a in seen.tags if a.get("data-csv")]
     assert all(table.count("\n") > 1 for table in tables)
 

@@ -27,7 +27,7 @@ LONGEST_LINE = 2000
 COMMANDS = {
     "study": ("study:study", "Train a model and see what it learned: the place to start."),
     "train": ("train:train", "Train a model, or continue a training that was stopped."),
-    "ask": ("ask:ask", "Ask a model a sum and see each digit of its answer."),
+    "ask": ("ask:ask", "Ask a model a sum or a difference and see each digit of its answer."),
     "dissect": ("findings:dissect", "Find out how a model adds: what each part of it carries."),
     "risk": ("findings:risk", "Measure how often a model fails over all questions, and where."),
     "faithful": ("findings:faithful", "Test whether a stated algorithm is the one a model runs."),
