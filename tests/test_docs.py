@@ -9,7 +9,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     *ROOT.glob("*.md"),
     *(ROOT / "docs").glob("*.md"),
-    ROOT / "certificates" / "README.md",
 ]
 PLACES = (ROOT, ROOT / "src" / "carryscope")
 

@@ -50,7 +50,7 @@ def test_the_shipped_model_has_the_heads_of_the_paper_in_every_seed(shipped: See
         assert held[name] == (3, 3), name
     assert held["agrees with Algorithm 1 on 99% of answers"] == (0, 3)
     assert (
-        "No seed agrees with Algorithm 1 on 99% of its answers (median 98.8%)." in found.statement
+        "No seed agrees with Algorithm 1 on 99% of its answers (median 98.6%)." in found.statement
     )
     read = "In 3 of 3 seeds (44% to 100%) the heads read: own column, one below, two below."
     assert read in found.statement

@@ -233,7 +233,7 @@ def test_sayings_tell_a_shared_purpose_with_its_partners(found):
     assert told["nodes"]["P13.L0.H2"].startswith(
         "Carries state(2), together with H1: whether column 2"
     )
-    assert told["nodes"]["P13.L0.H0"].startswith("What it carries was not found. Without it 83% of")
+    assert told["nodes"]["P13.L0.H0"].startswith("What it carries was not found. Without it 84% of")
     assert told["nodes"]["P16.L0.H2"].startswith("Not used:")
 
 

@@ -42,9 +42,9 @@ def test_what_it_tells_about_every_digit_is_what_ask_tells(shipped, model):
 
 def test_a_card_shows_the_digit_its_mark_its_chance_its_task_and_its_nines(shipped):
     card = shipped.page.locator(".answer").nth(2)
-    shown = "A3 ✗ 0 96% a carry through 2 nines should be 1 UC1"
+    shown = "A3 ✗ 0 82% a carry through 2 nines should be 1 UC1"
     assert card.inner_text().split() == shown.split()
-    label = "A3: 0, wrong, it is 1, 96% sure, task UC1, look-ahead 2"
+    label = "A3: 0, wrong, it is 1, 82% sure, task UC1, look-ahead 2"
     assert card.get_attribute("aria-label") == label
 
 
