@@ -176,7 +176,7 @@ def failing_patterns(run: Run) -> tuple[str, ...]:
     """The patterns of columns that fail, measured and proved, the costliest first."""
     proof = run.read(CERTIFICATE).found
     proved = [family.states for family in proof.wrong_families] if proof is not None else []
-    measured = [stratum.name for stratum in run.risk().strata if stratum.failed.count]
+    measured = [as_written(stratum.name) for stratum in run.risk().strata if stratum.failed.count]
     patterns = [name for name in dict.fromkeys(measured + proved) if is_pattern(name)]
     return tuple(patterns[:MOST_PATTERNS])
 
@@ -194,6 +194,7 @@ def _finding(source: Run, runs: list[Run], began: float, end: float) -> RepairFi
         package_version=__version__,
         weights_sha256=last.weights_sha256,
         source=source.name,
+        operation=last.config.model.operation,
         rounds=[_round(run) for run in runs],
         questions=questions,
         proved_right=proof.proved_right if proof else "0",

@@ -41,7 +41,7 @@ def test_the_shipped_model_has_the_heads_of_the_paper_in_every_seed(shipped: See
         "double staircase",
         "a head reads its own column",
         "a head reads the column two below",
-        "the head on its own column carries BA",
+        "the head on its own column carries its base value",
         "the head one below carries that column's carry",
         "the head two below carries that column's carry",
         "every sub-task of Algorithm 1 is carried",
@@ -88,11 +88,11 @@ def test_a_head_that_lost_its_task_is_not_said_to_have_it() -> None:
     known = Studied.of(carryscope.load())
     idle = replaced(known.subtasks, purposes=[])
     holds = seed_finding(known._replace(subtasks=idle)).holds
-    assert holds["the head on its own column carries BA"] is False
+    assert holds["the head on its own column carries its base value"] is False
     heads = [replaced(head, role=None) for head in known.attention.heads]
     blind = replaced(known.attention, heads=heads)
     holds = seed_finding(known._replace(attention=blind)).holds
-    assert holds["the head on its own column carries BA"] is None
+    assert holds["the head on its own column carries its base value"] is None
     assert holds["a head reads its own column"] is False
 
 

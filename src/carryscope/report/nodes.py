@@ -11,7 +11,7 @@ from carryscope.core.words import brief
 from carryscope.dissection.ablations import NodeEffect
 from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.purposes import Purpose
-from carryscope.report.words import CARRIED
+from carryscope.report.words import carried
 
 UNUSED, UNKNOWN = "unused", "??"
 """In place of what a node carries: no question needs it, or nothing was found."""
@@ -41,7 +41,8 @@ def node_words(found: Dissection) -> dict[str, NodeWords]:
 def _words(
     found: Dissection, node: str, purposes: list[Purpose], effect: NodeEffect | None
 ) -> NodeWords:
-    lines = [_purpose(purpose, node) for purpose in purposes]
+    known = carried(found.model.layout.operation)
+    lines = [_purpose(purpose, node, known) for purpose in purposes]
     if effect is not None and not effect.useful:
         lines.append("Not used: no question that is answered right fails without it.")
         return NodeWords(UNUSED, " ".join(lines), None)
@@ -70,9 +71,10 @@ def _members(purpose: Purpose) -> list[str]:
     return [f"{place}.H{head}" for head in purpose.heads] or [purpose.node]
 
 
-def _purpose(purpose: Purpose, node: str) -> str:
-    carried = CARRIED.get(purpose.kind, purpose.variable)
-    meaning = carried.replace("{column}", f"column {purpose.column}")
+def _purpose(purpose: Purpose, node: str, known: dict[str, str]) -> str:
+    meaning = known.get(purpose.kind, purpose.variable).replace(
+        "{column}", f"column {purpose.column}"
+    )
     others = [f"H{head}" for head in purpose.heads if not node.endswith(f".H{head}")]
     together = f", together with {' and '.join(others)}" if others else ""
     return (

@@ -84,7 +84,8 @@ def report_page(shelf: Shelf, live: Sequence[Live] = ()) -> Page:
     """
     why = why_section(live)
     sections = report_sections(shelf, [live_model(*one) for one in live], why)
-    title = f"How {shelf.name} adds {shelf.config.model.digits}-digit numbers"
+    verb = shelf.config.model.layout.operation.words.verb
+    title = f"How {shelf.name} {verb} {shelf.config.model.digits}-digit numbers"
     return page_of(title, "carryscope report", sections)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from carryscope.core.errors import CallError
 from carryscope.core.words import counted
-from carryscope.task.operation import ADD, State
+from carryscope.task.operation import ADD, MIXED, Operation, State, Words
 from carryscope.task.tokens import Format
 
 if TYPE_CHECKING:
@@ -19,26 +19,31 @@ if TYPE_CHECKING:
     from carryscope.task.tokens import Format
     from carryscope.verification.cases import CaseRisk
 
-TASK = ADD.words
 
-PASSES = TASK.column[State.PROPAGATE]
-"""What a column that passes a carry on does: "sums to 9"."""
-
-LETTERS = "One letter for each column, highest first: " + ", ".join(
-    f"{state.letter} {does}" for state, does in TASK.column.items()
-)
-"""How to read a pattern such as KKPPG."""
+def spoken_of(question: str) -> Operation:
+    """The operation of a question as it is written: `445-555`."""
+    return next((one for one in MIXED.parts if one.symbol in question), ADD)
 
 
-CARRIED = {
-    "BA": "the base sum (BA) of {column}",
-    "MC1": f"whether {{column}} makes a {TASK.carry} (MC1)",
-    "MS9": f"whether {{column}} {PASSES} (MS9)",
-    "state": f"whether {{column}} makes a {TASK.carry}, passes one on or neither (its state)",
-    "carry_in": f"the {TASK.carry} that arrives at {{column}}",
-    "digit": "the finished digit",
-}
-"""What a part of a model can carry, in words."""
+def letters(words: Words) -> str:
+    """How to read a pattern such as KKPPG."""
+    does = ", ".join(f"{state.letter} {does}" for state, does in words.column.items())
+    return f"One letter for each column, highest first: {does}"
+
+
+def carried(operation: Operation) -> dict[str, str]:
+    """What a part of a model can carry, in words."""
+    names, words = operation.subtasks, operation.words
+    return {
+        names.base: f"the base {words.question} ({names.base}) of {{column}}",
+        names.makes: f"whether {{column}} makes a {words.carry} ({names.makes})",
+        names.passes: f"whether {{column}} {words.column[State.PROPAGATE]} ({names.passes})",
+        "state": f"whether {{column}} makes a {words.carry}, passes one on or neither (its state)",
+        "carry_in": f"the {words.carry} that arrives at {{column}}",
+        "sign": "the sign",
+        "operator": "the operator",
+        "digit": "the finished digit",
+    }
 
 
 STAIRCASE = {
@@ -65,25 +70,25 @@ def shape(model: ModelConfig) -> str:
     )
 
 
-def nines(count: int) -> str:
+def nines(count: int, words: Words) -> str:
     """ "two nines"."""
-    return counted(count, TASK.passing, TASK.passing_plural)
+    return counted(count, words.passing, words.passing_plural)
 
 
-def carry(carrying: bool | None) -> str:
+def carry(carrying: bool | None, words: Words) -> str:
     """Whether a carry arrives: "a carry", "no carry"."""
-    return f"{'a' if carrying else 'no'} {TASK.carry}"
+    return f"{'a' if carrying else 'no'} {words.carry}"
 
 
-def look_ahead(case: CaseRisk) -> str:
+def look_ahead(case: CaseRisk, words: Words) -> str:
     """What lies below a digit: "two nines, a carry"."""
-    return f"{nines(case.depth)}, {carry(case.carrying)}"
+    return f"{nines(case.depth, words)}, {carry(case.carrying, words)}"
 
 
-def above(case: CaseRisk) -> str:
+def above(case: CaseRisk, words: Words) -> str:
     """An answer digit and what lies below it: "A3 above two nines with a carry"."""
     way = "with" if case.carrying else "without"
-    return f"{case.digit} above {nines(case.depth)} {way} a {TASK.carry}"
+    return f"{case.digit} above {nines(case.depth, words)} {way} a {words.carry}"
 
 
 def control_name(name: str, control: bool) -> str:

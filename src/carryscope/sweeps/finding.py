@@ -24,6 +24,7 @@ from carryscope.dissection.attention import AttentionFinding, HeadRole
 from carryscope.dissection.purposes import SubtasksFinding
 from carryscope.report.words import look_ahead
 from carryscope.run import Run
+from carryscope.task.operation import OPERATIONS
 from carryscope.training.config import RunConfig
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.agreement import Agreement, AgreementFinding
@@ -45,7 +46,7 @@ MOST = 0.5
 CASCADE = 2
 """A carry through this many nines or more is a cascade."""
 
-CARRY = ("MC1", "state")
+CARRY = ("makes", "state")
 """Sub-tasks that give a column's carry."""
 
 
@@ -115,7 +116,10 @@ def seed_finding(seed: Studied) -> SeedFinding:
         WRONG: seed.risk.teacher_forced.estimate,
         AGREEMENT: stated.agreement.estimate,
         **({"errors that match Algorithm 1": alike.estimate} if alike else {}),
-        **{f"wrong: {look_ahead(one)}": one.wrong.estimate for one in pooled(seed.risk.cases)},
+        **{
+            f"wrong: {look_ahead(one, seed.risk.words)}": one.wrong.estimate
+            for one in pooled(seed.risk.cases)
+        },
     }
     return SeedFinding(
         seed=seed.training.seed,
@@ -149,12 +153,14 @@ def _readers(below: int, seed: Studied) -> list[HeadRole]:
 
 def _carries(kinds: tuple[str, ...], below: int, seed: Studied) -> bool | None:
     """Whether a head that reads a column so far below carries one of these sub-tasks of it."""
-    readers = _readers(below, seed)
+    readers, names = _readers(below, seed), OPERATIONS[seed.risk.operation].subtasks
+    named = {getattr(names, kind, kind) for kind in kinds}
     least = max(1.0, MOST * (seed.digits + (below > 0) - below))
     served: dict[tuple[int, int], set[str]] = {(h.layer, h.head): set() for h in readers}
     for p in seed.subtasks.purposes:
         alone = (p.layer, p.heads[0]) if len(p.heads) == 1 else None
-        if alone in served and p.kind in kinds and int(p.digit[1:]) - p.column == below:
+        place = min(int(p.digit[1:]), seed.digits)  # a sign stands where A_n does
+        if alone in served and p.kind in named and place - p.column == below:
             served[alone].add(p.digit)
     return any(len(digits) >= least for digits in served.values()) if readers else None
 
@@ -183,13 +189,13 @@ PROPERTIES: dict[str, Callable[[Studied], bool | None]] = {
     "a head reads its own column": lambda seed: bool(_readers(0, seed)),
     "a head reads the column one below": lambda seed: bool(_readers(1, seed)),
     "a head reads the column two below": lambda seed: bool(_readers(2, seed)),
-    "the head on its own column carries BA": partial(_carries, ("BA",), 0),
+    "the head on its own column carries its base value": partial(_carries, ("base",), 0),
     "the head one below carries that column's carry": partial(_carries, CARRY, 1),
     "the head two below carries that column's carry": partial(_carries, CARRY, 2),
     "every sub-task of Algorithm 1 is carried": lambda seed: not seed.subtasks.missing,
     AGREES: lambda seed: seed.stated.agreement.low >= PREDICTS_ANSWERS,
     ERRORS_PREDICTED: _predicts_errors,
-    "digits with at most one nine below are safe": _shallow_safe,
+    "digits with at most one passing column below are safe": _shallow_safe,
     CASCADES_FAIL: _cascades_fail,
 }
 """Properties by name; null where one does not apply. Thresholds are those of the verdicts on a

@@ -74,14 +74,15 @@ def _compared(shelves: Sequence[Shelf]) -> list[Section]:
 def _failures(shelves: Sequence[Shelf]) -> Table:
     """Wrong digits by the nines below them, a line for each run."""
     cases = [(one.name, case) for one in shelves if one.risk for case in pooled(one.risk.cases)]
+    words = next(one.risk.words for one in shelves if one.risk)
     return Table.crossed(
         "failures",
-        "Wrong digits, by the nines directly below them",
+        f"Wrong digits, by the {words.passing_plural} directly below them",
         cases,
         "run",
         row=lambda item: item[0],
-        column=lambda item: look_ahead(item[1]),
-        cell=lambda item: case_cell(item[1], f"{item[0]}, {look_ahead(item[1])}"),
+        column=lambda item: look_ahead(item[1], words),
+        cell=lambda item: case_cell(item[1], f"{item[0]}, {look_ahead(item[1], words)}"),
         caption="Teacher-forced, answer digits at all places together. '<': none failed.",
     )
 

@@ -64,6 +64,8 @@ class Words:
     """What a question is called: a sum."""
     verb: str
     """What the model does: it adds."""
+    base_verb: str
+    """What it can do: add."""
     carry: str
     """What travels from column to column."""
     passing: str
@@ -206,6 +208,7 @@ ADD = Operation(
     words=Words(
         question="sum",
         verb="adds",
+        base_verb="add",
         carry="carry",
         passing="nine",
         passing_plural="nines",
@@ -233,6 +236,7 @@ SUBTRACT = Operation(
     words=Words(
         question="difference",
         verb="subtracts",
+        base_verb="subtract",
         carry="borrow",
         passing="equal pair",
         passing_plural="equal pairs",
@@ -261,6 +265,7 @@ MIXED = Operation(
     words=Words(
         question="question",
         verb="adds and subtracts",
+        base_verb="add and subtract",
         carry="carry",
         passing="passing column",
         passing_plural="passing columns",

@@ -66,6 +66,14 @@ def stratum_name(states: Sequence[int], operation: Operation = ADD) -> str:
     return sign + "".join(State(state).letter for state in states)
 
 
+def as_written(stratum: str) -> str:
+    """The states of a stratum's questions as they are written: `-KPG` and `- -KPG` are `GPK`."""
+    name = stratum.rpartition(" ")[2]
+    if name[:1] not in _SIGNS:
+        return name
+    return "".join(State(state).letter for state in stratum_states(name)[::-1])
+
+
 def _exchanged(states: Int[Array, " column"]) -> Int[Array, " column"]:
     """The states once the two numbers are exchanged: D > D' becomes D < D'."""
     return np.asarray(State.GENERATE - states)

@@ -13,6 +13,7 @@ import msgspec
 from carryscope.core.evidence import Finding
 from carryscope.core.words import counted, listed
 from carryscope.dissection.attention import AttentionFinding
+from carryscope.task.operation import OperationName
 from carryscope.task.tokens import Format
 from carryscope.verification.cases import CaseRisk
 from carryscope.verification.estimate import Rate
@@ -51,6 +52,7 @@ class RepairFinding(Finding, frozen=True, kw_only=True):
     """Of the repaired model."""
     source: str
     """The run that was repaired."""
+    operation: OperationName = "addition"
     rounds: list[Round]
     """The first is the model that came in, the last the repaired one."""
     questions: str

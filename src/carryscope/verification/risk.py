@@ -16,7 +16,7 @@ from carryscope.core.evidence import Finding, Share
 from carryscope.core.progress import Progress, silent
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
-from carryscope.task.operation import PAIRS
+from carryscope.task.operation import OPERATIONS, PAIRS, OperationName, Words
 from carryscope.task.tokens import Format
 from carryscope.verification.cases import CaseRisk, case_risks
 from carryscope.verification.estimate import Rate
@@ -62,6 +62,7 @@ class RiskFinding(Finding, frozen=True, kw_only=True):
     package_version: str
     weights_sha256: str
     seed: int
+    operation: OperationName = "addition"
     questions: str
     """How many there are, in decimal: 10^(2n) for each operation."""
     evaluated: int
@@ -76,6 +77,11 @@ class RiskFinding(Finding, frozen=True, kw_only=True):
     strata: list[StratumRisk]
     """Failing strata first, by their contribution; then all others."""
     verdict: str
+
+    @property
+    def words(self) -> Words:
+        """How its questions are spoken of."""
+        return OPERATIONS[self.operation].words
 
     @property
     def failures(self) -> list[StratumRisk]:
@@ -139,6 +145,7 @@ def judged_risk(
         package_version=__version__,
         weights_sha256=weights_sha256,
         seed=seed,
+        operation=next(name for name, one in OPERATIONS.items() if one is operation),
         questions=str(every),
         evaluated=tally.evaluated,
         exhaustive=exhaustive,

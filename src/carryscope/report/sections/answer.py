@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 from carryscope.core.words import brief
 from carryscope.report.parts import Part, Text
 from carryscope.report.tables import Table, Wrong
-from carryscope.report.words import PASSES, TASK, carry, head_name, nines
+from carryscope.report.words import carry, head_name, nines, spoken_of
+from carryscope.task.operation import Operation, State, Words
 
 if TYPE_CHECKING:
     from carryscope.dissection.asking import Answer, Digit, Look
 
-SIGNS = ("+", "=")
+SIGNS = ("+", "-", "±", "=")
 """Positions whose names could be read as something done to the others."""
 
 
 def answer_parts(given: Answer) -> list[Part]:
     """The answer and why it is wrong, then each digit and where the heads looked."""
     verdict = "right" if given.correct else f"wrong, it is {given.truth}"
+    operation = spoken_of(given.question)
     digits = Table.of(
         "answer",
         "Digit by digit",
@@ -29,15 +31,25 @@ def answer_parts(given: Answer) -> list[Part]:
             "model": _said,
             "truth": lambda digit: digit.truth,
             "sure": lambda digit: brief(digit.probability),
-            "what arrives from below": _arrives,
+            "what arrives from below": lambda digit: _arrives(digit, operation.words),
         },
-        f"In grey, the paper's task: BA no {TASK.carry} arrives, UC1 a {TASK.carry} arrives, US9 "
-        f"it arrives at a column that {PASSES}. A {TASK.passing} is such a column.",
+        _key(operation),
         text=["model", "truth", "what arrives from below"],
     )
     claim = f"{given.question} = {given.answer}: {verdict}."
     why = [Text(digit.explanation.sentence) for digit in given.digits if digit.explanation]
     return [Text(claim, lead=True), *why, digits, _looks(given)]
+
+
+def _key(operation: Operation) -> str:
+    """How to read the tasks. Those of subtraction are not the paper's."""
+    words, (base, uses, passes) = operation.words, operation.subtasks.classes
+    whose = "its" if operation.signed else "the paper's"
+    return (
+        f"In grey, {whose} task: {base} no {words.carry} arrives, {uses} a {words.carry} arrives, "
+        f"{passes} it arrives at a column that {words.column[State.PROPAGATE]}. "
+        f"A{'n' * operation.signed} {words.passing} is such a column."
+    )
 
 
 def _said(digit: Digit) -> str:
@@ -56,14 +68,14 @@ def _looks(given: Answer) -> Table:
     )
 
 
-def _arrives(digit: Digit) -> str:
+def _arrives(digit: Digit, words: Words) -> str:
     """ "a carry through two nines `US9`"."""
     if digit.look_ahead is None:
         return ""
-    arriving = carry(digit.carrying)
+    arriving = carry(digit.carrying, words)
     if digit.look_ahead:
         way = "through" if digit.carrying else "above"
-        arriving = f"{arriving} {way} {nines(digit.look_ahead)}"
+        arriving = f"{arriving} {way} {nines(digit.look_ahead, words)}"
     return f"{arriving} `{digit.task}`"
 
 
@@ -81,7 +93,7 @@ def answer_table(given: Sequence[Answer]) -> Table:
         f"{right:,} of {len(given):,} answers are right",
         given,
         {
-            "sum": lambda one: one.question,
+            "question": lambda one: one.question,
             "model": lambda one: one.answer if one.correct else Wrong(one.answer),
             "truth": lambda one: one.truth,
             "": lambda one: "right" if one.correct else Wrong("wrong"),

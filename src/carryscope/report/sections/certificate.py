@@ -13,7 +13,8 @@ from carryscope.certificate.finding import Certificate, DigitProof, Family
 from carryscope.core.words import counted_share, listed, spent, with_interval
 from carryscope.report.parts import Absent, Commands, Facts, Folded, Part, Section, Text, evidence
 from carryscope.report.tables import Cell, Faint, Table
-from carryscope.report.words import LETTERS
+from carryscope.report.words import letters
+from carryscope.task.operation import ADD
 from carryscope.verification.risk import RiskFinding
 
 SHOWN_FAMILIES = 8
@@ -163,8 +164,8 @@ def _families(found: Certificate, kind: str, families: Sequence[Family]) -> list
                     int(family.questions), of, at_most=kind == "undecided"
                 ),
             },
-            f"{LETTERS}, * any of these. Only questions that are {kind} are counted; others of "
-            f"the same pattern may not be.{more}",
+            f"{letters(ADD.words)}, * any of these. Only questions that are {kind} are counted; "
+            f"others of the same pattern may not be.{more}",
             text=["pattern", "sums like"],
             prose=["where"],
         )

@@ -17,8 +17,8 @@ from carryscope.report.figures.grids import edges, staircase
 from carryscope.report.nodes import NodeWords, node_words
 from carryscope.report.parts import Part, Picture, Section, Text, evidence
 from carryscope.report.tables import Cell, Faint, Table
-from carryscope.report.words import PASSES, STAIRCASE, head_name, head_titles, nines, row_names
-from carryscope.task.operation import BASE
+from carryscope.report.words import STAIRCASE, head_name, head_titles, nines, row_names
+from carryscope.task.operation import BASE, State, Words
 
 GUESSING = math.log(BASE)
 """The loss of guessing a digit: as dark as a cell gets."""
@@ -155,6 +155,7 @@ def _keys(found: Dissection) -> list[Part]:
 def _first_digits(found: Dissection) -> list[Part]:
     """How deep a digit looks for its carry, and the rule that follows."""
     assert found.first_digits is not None
+    words = found.model.layout.operation.words
     rules = Table.of(
         "rules",
         "The rule of each digit, on fresh questions",
@@ -165,35 +166,37 @@ def _first_digits(found: Dissection) -> list[Part]:
             "reads the token before": lambda rule: "yes" if rule.reads_token else "no",
             "as the rule says, within reach": lambda rule: with_interval(rule.within),
         },
-        "Teacher-forced, on fresh questions rich in nines, with 95 % intervals.",
+        f"Teacher-forced, on fresh questions rich in {words.passing_plural}, with 95 % intervals.",
         text=["reads the token before"],
     )
-    return [_carries(found.first_digits), rules]
+    return [_carries(found.first_digits, words), rules]
 
 
-def _carries(found: FirstDigitsFinding) -> Table:
+def _carries(found: FirstDigitsFinding, words: Words) -> Table:
     """How often the answer follows a carry, by the nines that it came through."""
 
     def changed(effect: CarryEffect) -> str:
-        kind = f"own 9, {effect.changed} changed" if effect.own_nine else "columns changed"
+        own = f"own {words.passing}, {effect.changed} changed"
+        kind = own if effect.own_nine else "columns changed"
         return f"{effect.digit}, {kind}"
 
     return Table.crossed(
         "carries",
-        "How deep a digit looks for its carry",
+        f"How deep a digit looks for its {words.carry}",
         [effect for effect in found.effects if effect.follows.of],
         "",
         row=changed,
-        column=lambda effect: nines(effect.depth),
+        column=lambda effect: nines(effect.depth, words),
         cell=lambda effect: Cell(
             percent(effect.follows.estimate),
             shade=effect.follows.estimate,
-            tip=f"{changed(effect)}, {nines(effect.depth)} on the way: "
+            tip=f"{changed(effect)}, {nines(effect.depth, words)} on the way: "
             f"{with_interval(effect.follows)} of the answers follow",
         ),
-        caption="Pairs of questions that differ in one carry: how often the answer becomes the "
-        "other question's digit, by the nines that the carry came through. Own 9: the digit's own "
-        f"column {PASSES}, so the answer token before it shows the carry.",
+        caption=f"Pairs of questions that differ in one {words.carry}: how often the answer "
+        f"becomes the other question's digit, by the {words.passing_plural} that the {words.carry} came "
+        f"through. Own {words.passing}: the digit's own column {words.column[State.PROPAGATE]}, so "
+        f"the answer token before it shows the {words.carry}.",
     )
 
 

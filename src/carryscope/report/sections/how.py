@@ -18,35 +18,56 @@ from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.dissection.keys import KeyTest
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
+from carryscope.model.config import ModelConfig
 from carryscope.report.figures.circuit import circuit
 from carryscope.report.parts import Absent, Facts, Folded, Part, Picture, Section, Sentences
 from carryscope.report.sections.dissection import dissection_sections, node_table
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import CARRIED, PASSES, TASK, above, head_name, nines
-from carryscope.task.operation import State
+from carryscope.report.words import above, carried, head_name, nines
+from carryscope.task.operation import SUBTRACT, Operation, State
 from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import UNSAFE
 
-WORDS = {
-    "Column": "the pair of digits Dk and D'k, units first; the sum of column 0 makes A0.",
-    "BA": "base add: the sum of the column modulo 10.",
-    "MC1": f"make carry 1: the column {TASK.column[State.GENERATE]}.",
-    "MS9": f"make sum 9: the column {PASSES}, so a {TASK.carry} from below travels on.",
-    "state": f"MC1 and MS9 together: the column makes a {TASK.carry}, passes one on, or neither.",
-    "carry_in": f"the {TASK.carry} that truly arrives at the column.",
-    "UC1, US9": f"use carry 1: a {TASK.carry} arrives; use sum 9: it arrives at a column that "
-    f"{PASSES}.",
-    "Row": "a token position; it reads its own token and all before it, and predicts the next one.",
-    "Nines below": f"columns directly below a digit that {TASK.columns[State.PROPAGATE]}: a "
-    f"{TASK.carry} may come through them.",
-    "BA(3)": "a variable with its column: the base sum of column 3.",
+
+def words_of(operation: Operation) -> dict[str, str]:
+    """The words of a report and what they mean."""
+    words, names = operation.words, operation.subtasks
+    carry, passes = words.carry, words.column[State.PROPAGATE]
+    result = "difference" if operation is SUBTRACT else "result" if operation.parts else "sum"
+    return {
+        "Column": f"the pair of digits Dk and D'k, units first; the {result} of column 0 makes A0.",
+        names.base: f"base {words.question}: the {result} of the column modulo 10.",
+        names.makes: f"make a {carry}: the column {words.column[State.GENERATE]}.",
+        names.passes: f"the column {passes}, so a {carry} from below travels on.",
+        "state": f"{names.makes} and {names.passes} together: the column makes a {carry}, passes "
+        "one on, or neither.",
+        "carry_in": f"the {carry} that truly arrives at the column.",
+        f"{names.uses}, {names.uses_and_passes}": f"use: a {carry} arrives; it arrives at a column "
+        f"that {passes}.",
+        "Row": "a token position; it reads its own token and all before it, and predicts the next.",
+        f"{words.passing_plural.capitalize()} below": "columns directly below a digit that "
+        f"{words.columns[State.PROPAGATE]}: a {carry} may come through them.",
+        f"{names.base}(3)": f"a variable with its column: the base {words.question} of column 3.",
+        **(SIGNED if operation.signed else {}),
+    }
+
+
+SIGNED = {
+    "MD, MB, MZ, UB, UZ": "in subtraction, for the larger number less the smaller one: the "
+    "difference modulo 10, a column that borrows, one of equal digits, a borrow that arrives, and "
+    "one that arrives at equal digits. The paper's authors write ND, NB, NZ if the answer is "
+    "negative.",
+    "sign, operator": "the sign of the answer; which operation the question asks for.",
 }
+"""What is said of differences besides."""
 
 
 def how_section(shelf: Shelf) -> Section:
     """How it adds."""
     found = shelf.dissection
     sentences = algorithm_sentences(found, shelf.risk)
+    operation = shelf.config.model.layout.operation
+    title = f"How it {operation.words.verb}"
     parts: list[Part] = []
     if found is not None and found.attention is not None:
         parts.append(_circuit(found))
@@ -55,9 +76,8 @@ def how_section(shelf: Shelf) -> Section:
         unknown = Absent("What each head reads and carries", command)
         parts.append(shelf.absent.get("dissection", unknown))
     parts += [Sentences(algorithm_title(found), sentences)] if sentences else []
-    return Section(
-        "how", "How it adds", "How it adds", [*parts, Folded("The words", [Facts(WORDS)])]
-    )
+    glossary = Folded("The words", [Facts(words_of(operation))])
+    return Section("how", title, title, [*parts, glossary])
 
 
 def dissection_parts(found: Dissection) -> list[Part]:
@@ -97,9 +117,9 @@ def algorithm_sentences(found: Dissection | None, risk: RiskFinding | None = Non
     if found is not None:
         layers = found.model.layers
         sentences += [_reads(found.attention, layers)] if found.attention else []
-        sentences += [_carries(found.subtasks, layers)] if found.subtasks else []
+        sentences += [_carries(found.subtasks, found.model)] if found.subtasks else []
         sentences += [_combines(found)] if found.mlp or not found.model.d_mlp else []
-        sentences += [_follows(found.first_digits)] if found.first_digits else []
+        sentences += [_follows(found.first_digits, found.model)] if found.first_digits else []
     return sentences + ([where_it_fails(risk)] if risk else [])
 
 
@@ -123,15 +143,17 @@ def _column(below: int) -> str:
     return "the digit's own column" if below == 0 else f"the column {role_name(below)}"
 
 
-def _carries(finding: SubtasksFinding, layers: int) -> str:
+def _carries(finding: SubtasksFinding, model: ModelConfig) -> str:
+    operation = model.layout.operation
+    known = carried(operation)
     jobs: dict[str, dict[str, list[str]]] = {}
     for p in finding.purposes:
         if p.heads:
-            heads = "+".join(head_name(p.layer, head, layers) for head in p.heads)
-            work = CARRIED.get(p.kind, p.kind).replace("{column}", _place(p))
+            heads = "+".join(head_name(p.layer, head, model.layers) for head in p.heads)
+            work = known.get(p.kind, p.kind).replace("{column}", _place(p, model))
             jobs.setdefault(heads, {}).setdefault(work, []).append(p.digit)
     if not jobs:
-        return "No head was found to carry any sub-task of addition."
+        return f"No head was found to carry any sub-task of {operation.name}."
     said = []
     for heads, works in sorted(jobs.items()):
         work, digits = max(works.items(), key=lambda item: len(item[1]))
@@ -140,9 +162,12 @@ def _carries(finding: SubtasksFinding, layers: int) -> str:
     return f"Exchanging heads between questions shows what they carry: {'; '.join(said)}."
 
 
-def _place(purpose: Purpose) -> str:
+def _place(purpose: Purpose, model: ModelConfig) -> str:
+    """Where a column is, seen from its digit; the sign is above the highest column, as A_n is."""
     digit = place_of(purpose.digit)
-    return f"column {purpose.column}" if digit is None else _column(digit - purpose.column)
+    if digit is None:
+        return f"column {purpose.column}"
+    return _column(min(digit, model.digits) - purpose.column)
 
 
 def _combines(found: Dissection) -> str:
@@ -173,35 +198,39 @@ def _all(shares: list[Share]) -> Share:
     return Share.measured(sum(s.count for s in shares), sum(s.of for s in shares))
 
 
-def _follows(finding: FirstDigitsFinding) -> str:
+def _follows(finding: FirstDigitsFinding, model: ModelConfig) -> str:
+    words = model.layout.operation.words
+    passes = words.column[State.PROPAGATE]
     reaching = [rule for rule in finding.rules if rule.reach]
     if not reaching:
         names = listed([rule.digit for rule in finding.rules])
-        return f"No {TASK.carry} is followed: {names} do not change with the columns below them."
+        return f"No {words.carry} is followed: {names} do not change with the columns below them."
     depths: dict[int, list[str]] = {}
     for rule in reaching:
         depths.setdefault(rule.reach - 1, []).append(rule.digit)
-    said = [f"through {nines(n)} by {listed(by)}" for n, by in depths.items()]
+    said = [f"through {nines(n, words)} by {listed(by)}" for n, by in depths.items()]
     token = [
-        f" Where its own column {PASSES}, {rule.digit} uses the digit just written."
+        f" Where its own column {passes}, {rule.digit} uses the digit just written."
         for rule in finding.rules
         if rule.reads_token
     ]
-    return f"A {TASK.carry} is reliably followed {listed(said)}.{''.join(token)}"
+    return f"A {words.carry} is reliably followed {listed(said)}.{''.join(token)}"
 
 
 def where_it_fails(finding: RiskFinding) -> str:
     """The look-ahead from which on digits are wrong."""
+    words = finding.words
     unsafe = [case for case in finding.cases if case.wrong.low >= UNSAFE]
     if not unsafe:
         worst = max(finding.cases, key=lambda case: case.wrong.high)
         return (
-            f"No look-ahead was found unsafe: the worst digit, {above(worst)}, is wrong in at "
-            f"most {percent(worst.wrong.high)}."
+            f"No look-ahead was found unsafe: the worst digit, {above(worst, words)}, is wrong in "
+            f"at most {percent(worst.wrong.high)}."
         )
     least, worst = min(c.depth for c in unsafe), max(unsafe, key=lambda c: c.wrong.estimate)
-    said = f"{above(worst)}, is wrong in {percent(worst.wrong.estimate)} of such questions"
+    said = f"{above(worst, words)}, is wrong in {percent(worst.wrong.estimate)} of such questions"
     if least == 0:
-        return f"It does not add: digits are wrong even with no nine below. The worst, {said}."
+        none = f"digits are wrong even with no {words.passing} below"
+        return f"It does not {words.base_verb}: {none}. The worst, {said}."
     lie = "lies" if least == 1 else "lie"
-    return f"It fails once {nines(least)} {lie} below: the worst digit, {said}."
+    return f"It fails once {nines(least, words)} {lie} below: the worst digit, {said}."

@@ -8,7 +8,7 @@ from __future__ import annotations
 from carryscope.core.words import counted, counted_share, percent, with_interval
 from carryscope.report.parts import Facts, Part, Section, Text
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import PASSES, TASK, is_sum
+from carryscope.report.words import is_sum
 from carryscope.task.operation import State
 from carryscope.task.tokens import Format
 from carryscope.verification.risk import RiskFinding
@@ -50,7 +50,7 @@ def _from_risk(risk: RiskFinding) -> str:
     if unsafe and not min(unsafe):
         return f"{right}: not fit for use"
     if unsafe:
-        columns, pass_on = counted(min(unsafe), "column"), TASK.columns[State.PROPAGATE]
+        columns, pass_on = counted(min(unsafe), "column"), risk.words.columns[State.PROPAGATE]
         return f"{right}; not safe where {columns} or more in a row {pass_on}"
     if all(case.wrong.high <= SAFE for case in risk.cases):
         return f"{right}, and safe at every look-ahead that was tried"
@@ -94,24 +94,25 @@ def _kind(risk: RiskFinding, layout: Format) -> str:
 
 def _advice(risk: RiskFinding) -> str:
     """What a user can do: refuse what fails."""
-    found = guard(risk)
+    found, words = guard(risk), risk.words
     if found is None:
         lost = any(case.wrong.low >= UNSAFE for case in risk.cases)
-        return "Do not use it: it does not add." if lost else ""
+        return f"Do not use it: it does not {words.base_verb}." if lost else ""
     columns = counted(found.columns, "neighbouring column")
-    passing = TASK.columns[State.PROPAGATE] if found.columns > 1 else PASSES
+    passing = (words.columns if found.columns > 1 else words.column)[State.PROPAGATE]
     return (
-        f"Refuse a {TASK.question} if {columns} {passing}: that is {percent(found.refused)} of all "
-        f"{TASK.question}s. Of the others, {with_interval(found.wrong)} get a wrong answer."
+        f"Refuse a {words.question} if {columns} {passing}: that is {percent(found.refused)} of "
+        f"all {words.question}s. Of the others, {with_interval(found.wrong)} get a wrong answer."
     )
 
 
 def trained(shelf: Shelf) -> str:
     """What was trained, in a sentence."""
     config, model = shelf.config, shelf.config.model
+    verb = model.layout.operation.words.verb
     shape = (
         f"A transformer with {counted(model.layers, 'layer')} and {counted(model.heads, 'head')} "
-        f"(d_model {model.d_model}, d_mlp {model.d_mlp}) that {TASK.verb} two {model.digits}-digit "
+        f"(d_model {model.d_model}, d_mlp {model.d_mlp}) that {verb} two {model.digits}-digit "
         "numbers"
     )
     if config.training is None:

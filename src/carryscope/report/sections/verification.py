@@ -10,7 +10,8 @@ from carryscope.core.words import percent, with_interval
 from carryscope.report.parts import Facts, Folded, Part, Section, Text, evidence
 from carryscope.report.sections.how import where_it_fails
 from carryscope.report.tables import Cell, Faint, Table
-from carryscope.report.words import LETTERS, TASK, above, control_name, look_ahead
+from carryscope.report.words import above, control_name, letters, look_ahead
+from carryscope.task.operation import OPERATIONS
 from carryscope.verification.before_after import RepairFinding, Round
 from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.estimate import WeightedShare
@@ -29,20 +30,29 @@ def risk_section(risk: RiskFinding) -> Section:
 
 def _cases(risk: RiskFinding) -> Table:
     """The paper's central finding: wrong digits by how many nines lie below them."""
+    words = risk.words
     return Table.crossed(
         "depth",
-        "How often a digit is wrong, by the nines directly below it",
+        f"How often a digit is wrong, by the {words.passing_plural} directly below it",
         [case for cases in by_look_ahead(risk.cases).values() for case in cases],
         "below",
-        row=look_ahead,
+        row=lambda case: look_ahead(case, words),
         column=lambda case: case.digit,
-        cell=case_cell,
-        caption="Of questions of the kind, teacher-forced. A carry: one comes through the nines. "
-        "'<': none failed. A number opens a sum of its kind in the explorer.",
+        cell=lambda case: case_cell(case, above(case, words)),
+        caption=f"Of questions of the kind, teacher-forced. A {words.carry}: one comes through the "
+        f"{words.passing_plural}. {_sign(risk)}'<': none failed. A number opens a "
+        f"{words.question} of its kind in the explorer.",
     )
 
 
-def case_cell(case: CaseRisk, whose: str = "") -> Cell:
+def _sign(risk: RiskFinding) -> str:
+    """How to read the sign of a difference, which is the first answer token."""
+    if not OPERATIONS[risk.operation].signed:
+        return ""
+    return f"{risk.digits[0].digit} is the sign of a difference; with a {risk.words.carry}: minus. "
+
+
+def case_cell(case: CaseRisk, whose: str) -> Cell:
     """How often digits are wrong at a look-ahead; none that failed is not 0 %."""
     rate = case.wrong
     unseen = rate.estimate == 0 and rate.high > 0
@@ -51,7 +61,7 @@ def case_cell(case: CaseRisk, whose: str = "") -> Cell:
         link=f"#explorer?case={case.digit}.{case.depth}{'+' if case.carrying else '-'}",
         tone="faint" if unseen else "wrong",
         shade=rate.estimate,
-        tip=f"{whose or above(case)}: {with_interval(rate)} wrong, {case.asked:,} asked; "
+        tip=f"{whose}: {with_interval(rate)} wrong, {case.asked:,} asked; "
         f"{percent(case.probability)} of all questions",
     )
 
@@ -74,18 +84,18 @@ def _digits(risk: RiskFinding) -> Table:
 
 
 def _likeliest(risk: RiskFinding) -> Table:
-    wrong = risk.teacher_forced.estimate
+    wrong, words = risk.teacher_forced.estimate, risk.words
     return Table.of(
         "failures",
         "The likeliest failures",
         risk.failures,
         {
-            f"{TASK.question}s like": lambda stratum: str(stratum.simplest),
+            f"{words.question}s like": lambda stratum: str(stratum.simplest),
             "pattern": lambda stratum: Faint(stratum.name),
             "share of all failures": lambda stratum: percent(stratum.contribution / wrong),
             "of the pattern fail": lambda stratum: percent(stratum.failed.estimate),
         },
-        f"The {TASK.question} is the simplest of its pattern that fails. {LETTERS}.",
+        f"The {words.question} is the simplest of its pattern that fails. {letters(words)}.",
         text=["pattern"],
     )
 
@@ -165,12 +175,13 @@ def _blind(one: Round) -> str:
 
 def _depths(found: RepairFinding) -> Table:
     before, after = found.rounds[0].depths, found.rounds[-1].depths
+    words = OPERATIONS[found.operation].words
     return Table.of(
         "repair-depths",
         "Wrong answer digits, before and after",
         list(zip(before, after, strict=True)),
         {
-            "below": lambda pair: look_ahead(pair[0]),
+            "below": lambda pair: look_ahead(pair[0], words),
             "before": lambda pair: with_interval(pair[0].wrong),
             "after": lambda pair: with_interval(pair[1].wrong),
         },
