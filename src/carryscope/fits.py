@@ -58,7 +58,7 @@ def _rules(model: ModelConfig) -> dict[str, Callable[[Any], bool]]:
         "layer": model.layers,
         "head": model.heads,
         "row": model.context,
-        "column": model.digits + 1,
+        "column": model.layout.answer_length,
         "top_column": model.digits + 1,
         "depth": model.digits + 1,
         "reach": model.digits + 1,

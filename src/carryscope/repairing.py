@@ -26,7 +26,7 @@ from carryscope.dissection.attention import AttentionFinding
 from carryscope.model.files import check_free
 from carryscope.run import Run
 from carryscope.stages import CERTIFICATE, Stage
-from carryscope.task.strata import is_pattern
+from carryscope.task.strata import as_written, is_pattern
 from carryscope.training.loop import train
 from carryscope.training.presets import EXACT, started_config
 from carryscope.verification.before_after import (

@@ -29,7 +29,7 @@ from carryscope.report.sections.verdict import is_proved
 from carryscope.report.shelf import Shelf
 from carryscope.report.words import is_sum, row_names
 from carryscope.task.operation import ADD, BASE, Operation
-from carryscope.task.questions import Questions, parse_question
+from carryscope.task.questions import Questions
 from carryscope.task.tokens import POSITIVE
 from carryscope.verification.risk import RiskFinding
 
@@ -92,7 +92,7 @@ def _failures(risk: RiskFinding, model: Transformer) -> list[tuple[str, str]]:
     sums = [str(one.simplest) for one in risk.strata if is_sum(one.simplest, layout)]
     if not sums:
         return []
-    questions = Questions.joined([parse_question(text, layout.digits) for text in sums])
+    questions = Questions.joined([layout.parse(text) for text in sums])
     said = answer(model, questions, free_running=True).predicted
     return [(text, layout.text(tokens)) for text, tokens in zip(sums, said, strict=True)]
 

@@ -96,11 +96,12 @@ class Table:
         column: Callable[[T], str],
         cell: Callable[[T], str],
         caption: str = "",
+        order: Iterable[str] = (),
     ) -> Table:
-        """A cell for each item, at the row and the column that it names."""
+        """A cell for each item, at the row and the column that it names, columns in some order."""
         cells = {(row(item), column(item)): cell(item) for item in items}
         rows = dict.fromkeys(place[0] for place in cells)
-        columns = dict.fromkeys(place[1] for place in cells)
+        columns = dict.fromkeys((*order, *(place[1] for place in cells)))
         filled = [[name, *(cells.get((name, one), "") for one in columns)] for name in rows]
         numeric = frozenset(range(1, 1 + len(columns)))
         return cls(name, title, [corner, *columns], filled, caption, numeric)

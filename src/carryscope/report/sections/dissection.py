@@ -194,9 +194,9 @@ def _carries(found: FirstDigitsFinding, words: Words) -> Table:
             f"{with_interval(effect.follows)} of the answers follow",
         ),
         caption=f"Pairs of questions that differ in one {words.carry}: how often the answer "
-        f"becomes the other question's digit, by the {words.passing_plural} that the {words.carry} came "
-        f"through. Own {words.passing}: the digit's own column {words.column[State.PROPAGATE]}, so "
-        f"the answer token before it shows the {words.carry}.",
+        f"becomes the other question's digit, by the {words.passing_plural} that the {words.carry} "
+        f"came through. Own {words.passing}: the digit's own column "
+        f"{words.column[State.PROPAGATE]}, so the answer token before it shows the {words.carry}.",
     )
 
 

@@ -38,6 +38,7 @@ def _cases(risk: RiskFinding) -> Table:
         "below",
         row=lambda case: look_ahead(case, words),
         column=lambda case: case.digit,
+        order=[case.digit for case in risk.cases],
         cell=lambda case: case_cell(case, above(case, words)),
         caption=f"Of questions of the kind, teacher-forced. A {words.carry}: one comes through the "
         f"{words.passing_plural}. {_sign(risk)}'<': none failed. A number opens a "
