@@ -24,7 +24,6 @@ from carryscope.dissection.attention import AttentionFinding, HeadRole
 from carryscope.dissection.purposes import SubtasksFinding
 from carryscope.report.words import look_ahead
 from carryscope.run import Run
-from carryscope.task.operation import OPERATIONS
 from carryscope.training.config import RunConfig
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.agreement import Agreement, AgreementFinding
@@ -153,7 +152,7 @@ def _readers(below: int, seed: Studied) -> list[HeadRole]:
 
 def _carries(kinds: tuple[str, ...], below: int, seed: Studied) -> bool | None:
     """Whether a head that reads a column so far below carries one of these sub-tasks of it."""
-    readers, names = _readers(below, seed), OPERATIONS[seed.risk.operation].subtasks
+    readers, names = _readers(below, seed), seed.risk.asked.subtasks
     named = {getattr(names, kind, kind) for kind in kinds}
     least = max(1.0, MOST * (seed.digits + (below > 0) - below))
     served: dict[tuple[int, int], set[str]] = {(h.layer, h.head): set() for h in readers}

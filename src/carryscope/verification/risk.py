@@ -16,7 +16,7 @@ from carryscope.core.evidence import Finding, Share
 from carryscope.core.progress import Progress, silent
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
-from carryscope.task.operation import OPERATIONS, PAIRS, OperationName, Words
+from carryscope.task.operation import ADD, OPERATIONS, PAIRS, Operation, OperationName, Words
 from carryscope.task.tokens import Format
 from carryscope.verification.cases import CaseRisk, case_risks
 from carryscope.verification.estimate import Rate
@@ -79,9 +79,14 @@ class RiskFinding(Finding, frozen=True, kw_only=True):
     verdict: str
 
     @property
+    def asked(self) -> Operation:
+        """The operation of its questions."""
+        return OPERATIONS.get(self.operation, ADD)
+
+    @property
     def words(self) -> Words:
         """How its questions are spoken of."""
-        return OPERATIONS[self.operation].words
+        return self.asked.words
 
     @property
     def failures(self) -> list[StratumRisk]:

@@ -11,7 +11,7 @@ from carryscope.report.parts import Facts, Folded, Part, Section, Text, evidence
 from carryscope.report.sections.how import where_it_fails
 from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import above, control_name, letters, look_ahead
-from carryscope.task.operation import OPERATIONS
+from carryscope.task.operation import ADD, OPERATIONS
 from carryscope.verification.before_after import RepairFinding, Round
 from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.estimate import WeightedShare
@@ -48,7 +48,7 @@ def _cases(risk: RiskFinding) -> Table:
 
 def _sign(risk: RiskFinding) -> str:
     """How to read the sign of a difference, which is the first answer token."""
-    if not OPERATIONS[risk.operation].signed:
+    if not risk.asked.signed:
         return ""
     return f"{risk.digits[0].digit} is the sign of a difference; with a {risk.words.carry}: minus. "
 
@@ -176,7 +176,7 @@ def _blind(one: Round) -> str:
 
 def _depths(found: RepairFinding) -> Table:
     before, after = found.rounds[0].depths, found.rounds[-1].depths
-    words = OPERATIONS[found.operation].words
+    words = OPERATIONS.get(found.operation, ADD).words
     return Table.of(
         "repair-depths",
         "Wrong answer digits, before and after",
