@@ -65,7 +65,8 @@ def replaced(record, **fields):
 
 
 LABELS = {
-    "circuit": ["row =", "D'4", "own column", "state(4)", "BA(3)", "MC1(2)", "digit(3)", "writes"],
+    "reads": ["row =", "D'4", "D0", "A5"],
+    "circuit": ["row =", "own column", "state(4)", "BA(3)", "MC1(2)", "digit(3)", "writes"],
     "staircase": ["= → A5", "A1 → A0", "H0, own column", "H2, two below", "D'4", "attention"],
     "edges": ["A5", "D'0", "this model", "untrained, of the same shape"],
     "heads": ["nothing", "H0, own column", "BA", "cascade US9"],
@@ -90,7 +91,7 @@ def test_every_figure_of_the_shipped_model_shows_its_labels_and_describes_itself
     assert root.findtext("{http://www.w3.org/2000/svg}desc") == drawn.description
 
 
-@pytest.mark.parametrize("name", ["circuit", "staircase", "edges", "heads", "nodes"])
+@pytest.mark.parametrize("name", ["reads", "circuit", "staircase", "edges", "heads", "nodes"])
 def test_figures_that_show_layers_can_be_drawn_for_two(name, two_layers):
     written = texts(drawn_from(name, two_layers).svg())
     assert "NaN" not in written
@@ -215,7 +216,7 @@ def test_a_figure_of_the_mlp_is_refused_for_an_attention_only_model(shipped):
 
 
 def test_an_unknown_figure_is_answered_with_the_names_there_are(shipped):
-    with pytest.raises(CallError, match="The figures are circuit, .*staircase.*. Got 'stairs'"):
+    with pytest.raises(CallError, match="The figures are reads, .*staircase.*. Got 'stairs'"):
         drawn_from("stairs", shipped)
 
 

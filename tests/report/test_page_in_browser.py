@@ -71,7 +71,7 @@ def test_every_sum_opens_in_the_explorer(report):
 
 
 def test_pointing_at_a_mark_or_a_cell_shows_its_value(report):
-    mark = report.locator("#figure-circuit [data-tip^='H0 at the row of A3 gives D3']")
+    mark = report.locator("#figure-reads [data-tip^='H0 at the row of A3 gives D3']")
     mark.scroll_into_view_if_needed()
     assert report.locator("#tip").is_hidden()
     mark.hover()

@@ -1,15 +1,18 @@
-"""The main figure: what each head reads at each answer row, what it carries, what is written.
+"""The main figures: what each head reads at each answer row, and what it carries there.
 
-In: a dissection. Out: a figure in the manner of the paper's first one. Rows are answer rows, from
-"=" down. On the left stand the tokens with the number of the head that reads each of them, so that
-the double staircase shows; on the right what each head carries, what the MLP makes of it, and the
-digit that is written. A head that no question needs stays an empty outline.
+In: a dissection. Out: two figures that stand side by side, in the manner of the paper's first one.
+Rows are answer rows, from "=" down. In the first stand the tokens with the number of the head that
+reads each of them, so that the double staircase shows; in the second what each head carries, what
+the MLP makes of it, and the digit that is written. A head that no question needs stays an empty
+outline.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from carryscope.core.words import brief
-from carryscope.dissection.attention import AttentionFinding, Reading
+from carryscope.dissection.attention import Reading
 from carryscope.dissection.dissect import Dissection
 from carryscope.report.figures.canvas import BLACK, CHARACTER, GREY, HEADS, PALE, Canvas
 from carryscope.report.figures.figure import Figure
@@ -26,30 +29,46 @@ ABOVE, BELOW = 12.0, 30.0
 """Where the two lines of names above the rows stand, in pixels."""
 
 
-def circuit(dissection: Dissection) -> Figure:
-    """The staircase with what every head carries, row by row."""
-    finding, canvas = dissection.attention, Canvas()
+def reads(dissection: Dissection) -> Figure:
+    """The staircase: which head reads which token, row by row."""
+    finding = dissection.attention
     assert finding is not None
-    for layer in range(dissection.model.layers):
-        _Layer(canvas, dissection, finding, layer).draw()
     return Figure(
-        canvas,
-        f"What each head reads and carries: {STAIRCASE[finding.staircase]}",
-        f"A diagram, a row for each answer row: the tokens that each head reads, what it carries, "
-        f"what the MLP carries, and the digit that is written. {finding.statement} "
-        f"{dissection.subtasks.statement if dissection.subtasks else ''}",
+        _drawn(dissection, _Layer.reads),
+        f"What each head reads: {STAIRCASE[finding.staircase]}",
+        f"A diagram, a row for each answer row: the tokens that each head reads. "
+        f"{finding.statement}",
         "Numbers are heads, the stronger the more attention (mean over "
         f"{finding.questions:,} questions). Outlines: attention that no question needs.",
     )
 
 
+def circuit(dissection: Dissection) -> Figure:
+    """What every head carries, row by row, and what is made of it."""
+    carried = dissection.subtasks.statement if dissection.subtasks else ""
+    return Figure(
+        _drawn(dissection, _Layer.carries),
+        "What each head carries",
+        "A diagram, a row for each answer row: what each head and the MLP carry, and the digit "
+        f"that is written. {carried}",
+        "BA(3): the base sum of column 3. state(2): whether column 2 makes a carry, passes one on "
+        "or neither. MC1(1): whether column 1 makes one. Outlines: no question needs it.",
+    )
+
+
+def _drawn(dissection: Dissection, draw: Callable[[_Layer], None]) -> Canvas:
+    canvas = Canvas()
+    for layer in range(dissection.model.layers):
+        draw(_Layer(canvas, dissection, layer))
+    return canvas
+
+
 class _Layer:
     """One layer, below the ones that are drawn already."""
 
-    def __init__(
-        self, canvas: Canvas, dissection: Dissection, finding: AttentionFinding, layer: int
-    ) -> None:
-        self.canvas, self.finding, self.layer = canvas, finding, layer
+    def __init__(self, canvas: Canvas, dissection: Dissection, layer: int) -> None:
+        assert dissection.attention is not None
+        self.canvas, self.finding, self.layer = canvas, dissection.attention, layer
         self.model, self.words = dissection.model, node_words(dissection)
         self.names = self.model.layout.position_names
         self.tokens = self.names[:-1]  # nothing comes after the last, so nothing reads it
@@ -60,23 +79,39 @@ class _Layer:
             for i, row in enumerate(self.model.layout.answer_rows)
         }
 
-    def draw(self) -> None:
-        bands = list(self.rows.values())[::2]
-        left = MARGIN + self.cell * len(self.tokens) + 2 * GAP
+    def reads(self) -> None:
+        """The tokens above, and the heads that read each of them."""
+        self._rows(MARGIN + self.cell * len(self.tokens))
+        for i, (name, symbol) in enumerate(zip(self.tokens, self._example(), strict=True)):
+            x = MARGIN + self.cell * (i + 0.5)
+            self.canvas.text(x, self.top + ABOVE, symbol)
+            self.canvas.text(x, self.top + BELOW, name, ink=GREY)
+        self._attention()
+
+    def carries(self) -> None:
+        """A column of boxes for each part, and the digit that is written."""
         parts = [*range(self.model.heads), *([None] if self.model.d_mlp else [])]
         widths = {
             head: CHARACTER * max(8, *(len(self._known(row, head).carries) for row in self.rows))
             + 10
             for head in parts
         }
-        right = left + sum(width + GAP for width in widths.values())
-        for y in bands:
-            self.canvas.box(0.0, y - ROW / 2, right + 40, ROW, fill="#f6f6f6")
-        self._attention()
+        right = MARGIN + sum(width + GAP for width in widths.values())
+        self._rows(right + 40)
+        left = MARGIN
         for head, width in widths.items():
             self._carried(head, left, width)
             left += width + GAP
-        self._around(right + 16)
+        self.canvas.text(right + 16, self.top + ABOVE, "writes")
+        for row, y in self.rows.items():
+            self.canvas.text(right + 16, y, self.names[row + 1])
+
+    def _rows(self, right: float) -> None:
+        """The names of the rows, every other one on a band."""
+        for i, (row, y) in enumerate(self.rows.items()):
+            if i % 2 == 0:
+                self.canvas.box(0.0, y - ROW / 2, right, ROW, fill="#f6f6f6")
+            self.canvas.text(MARGIN - 10, y, f"row {self.names[row]}", anchor="end")
 
     def _part(self, head: int | None) -> str:
         return "MLP" if head is None else head_name(self.layer, head, self.model.layers)
@@ -137,17 +172,6 @@ class _Layer:
             self._box((left, width), row, head, text, float(carries != UNUSED), tip)
             record = {"part": self._part(head), "writes": self.names[row + 1], "carries": carries}
             self.canvas.records.append(record)
-
-    def _around(self, right: float) -> None:
-        """Tokens and an example above, rows on the left, digits on the right."""
-        for i, (name, symbol) in enumerate(zip(self.tokens, self._example(), strict=True)):
-            x = MARGIN + self.cell * (i + 0.5)
-            self.canvas.text(x, self.top + ABOVE, symbol)
-            self.canvas.text(x, self.top + BELOW, name, ink=GREY)
-        self.canvas.text(right, self.top + ABOVE, "writes")
-        for row, y in self.rows.items():
-            self.canvas.text(MARGIN - 10, y, f"row {self.names[row]}", anchor="end")
-            self.canvas.text(right, y, self.names[row + 1])
 
     def _example(self) -> str:
         """The paper's own example, as many of its digits as the model takes."""

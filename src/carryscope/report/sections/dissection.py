@@ -32,7 +32,7 @@ def dissection_sections(found: Dissection) -> list[Section]:
             short,
             finding.statement,
             make(found),
-            claim=f"Where the heads look: {STAIRCASE[finding.staircase]}"
+            claim=f"Row by row, attention makes {STAIRCASE[finding.staircase]}"
             if name == "attention"
             else "",
         )

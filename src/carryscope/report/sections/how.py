@@ -19,7 +19,7 @@ from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.dissection.keys import KeyTest
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.model.config import ModelConfig
-from carryscope.report.figures.circuit import circuit
+from carryscope.report.figures.circuit import circuit, reads
 from carryscope.report.parts import Absent, Facts, Folded, Part, Picture, Section, Sentences
 from carryscope.report.sections.dissection import dissection_sections, node_table
 from carryscope.report.shelf import Shelf
@@ -70,7 +70,7 @@ def how_section(shelf: Shelf) -> Section:
     title = f"How it {operation.words.verb}"
     parts: list[Part] = []
     if found is not None and found.attention is not None:
-        parts.append(_circuit(found))
+        parts += _circuit(found)
     else:
         command = f"carryscope dissect {shlex.quote(shelf.where)}"
         unknown = Absent("What each head reads and carries", command)
@@ -90,16 +90,19 @@ def dissection_parts(found: Dissection) -> list[Part]:
     )
     main: list[Part] = []
     if found.attention is not None:
-        main = [_circuit(found)]
+        main = _circuit(found)[1:]
     elif found.nodes is not None:
         main = [node_table(found)]
     folded = [Folded(section.title, section.parts) for section in dissection_sections(found)]
     return [claim, *main, *folded]
 
 
-def _circuit(found: Dissection) -> Picture:
+def _circuit(found: Dissection) -> list[Part]:
     instead = node_table(found) if found.nodes is not None else None
-    return Picture("circuit", partial(circuit, found), instead=instead)
+    return [
+        Picture("reads", partial(reads, found)),
+        Picture("circuit", partial(circuit, found), instead=instead),
+    ]
 
 
 def algorithm_title(dissection: Dissection | None) -> str:

@@ -37,7 +37,7 @@ def report_sections(
         how_section(shelf),
         why,
         _try(subjects) if subjects else None,
-        risk_section(risk) if risk is not None else None,
+        risk_section(risk, told=True) if risk is not None else None,
         faithfulness_section(shelf.faithfulness) if shelf.faithfulness is not None else None,
         certificate_section(proof, risk, shelf.where) if proof is not None else None,
         *(dissection_sections(shelf.dissection) if shelf.dissection is not None else []),

@@ -19,13 +19,13 @@ from carryscope.verification.faithfulness import FaithfulnessFinding
 from carryscope.verification.risk import RiskFinding
 
 
-def risk_section(risk: RiskFinding) -> Section:
-    """The verdict, where digits are wrong, the likeliest failures."""
+def risk_section(risk: RiskFinding, *, told: bool = False) -> Section:
+    """The verdict, unless it was told, where digits are wrong, the likeliest failures."""
     parts: list[Part] = [_cases(risk)]
     parts += [_likeliest(risk)] if risk.failures else []
     parts.append(Folded("How often each digit is wrong", [_digits(risk)]))
     claim = where_it_fails(risk).partition(":")[0]
-    return evidence("failures", "Failures", risk.verdict, parts, claim)
+    return evidence("failures", "Failures", "" if told else risk.verdict, parts, claim)
 
 
 def _cases(risk: RiskFinding) -> Table:
@@ -75,10 +75,10 @@ def _digits(risk: RiskFinding) -> Table:
     rows.append(["whole answer", with_interval(risk.teacher_forced), ""])
     return Table(
         "digit-risk",
-        "How often each digit is wrong",
+        "Over all questions, by digit",
         ["answer token", "teacher-forced", "free-running"],
         rows,
-        "Over all questions, with 95 % intervals. Free-running, a digit may be wrong because one "
+        "With 95 % intervals. Free-running, a digit may be wrong because one "
         "before it was. A whole answer is wrong in both ways or in neither.",
         frozenset({1, 2}),
     )
