@@ -52,12 +52,15 @@ def train(
     preset: str | None = None,
     *,
     threads: int | None = None,
+    keep_checkpoints: int = 0,
     progress: Progress = silent,
     **changes: Any,
 ) -> Run:
     """Train a model by a preset, with any field of it changed, or continue a stopped training."""
-    config = wanted_config(Path(directory), preset, changes)
-    train_to_the_end(config, Path(directory), threads=threads, progress=progress)
+    config, place = wanted_config(Path(directory), preset, changes), Path(directory)
+    train_to_the_end(
+        config, place, threads=threads, keep_checkpoints=keep_checkpoints, progress=progress
+    )
     return Run(directory)
 
 

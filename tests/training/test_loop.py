@@ -13,7 +13,7 @@ from carryscope.core.progress import Stopped
 from carryscope.model.answer_path import answer_rows
 from carryscope.model.files import load_model
 from carryscope.task.sampling import uniform
-from carryscope.training.checkpoint import read_metrics
+from carryscope.training.checkpoint import kept_weights, read_metrics
 from carryscope.training.loop import train
 from carryscope.training.losses import blur
 from carryscope.training.presets import run_config
@@ -99,6 +99,22 @@ def test_a_finished_run_is_not_trained_again(tmp_path):
     assert not (tmp_path / "checkpoint").exists()
 
 
+def test_weights_that_are_kept_change_nothing_and_are_kept_again_when_it_continues(tmp_path):
+    plain, kept, stopped = (tmp_path / name for name in ("plain", "kept", "stopped"))
+    train(QUICK, plain)
+    train(QUICK, kept, keep_checkpoints=4)
+    with pytest.raises(Stopped):
+        train(QUICK, stopped, keep_checkpoints=4, progress=Watched(stop_after=6))
+    train(QUICK, stopped, keep_checkpoints=4)
+    assert weights(kept) == weights(plain) == weights(stopped)
+    steps = [step for step, _ in kept_weights(kept)]
+    assert steps == [0, 1, 5, 12], "most of them early"
+    for (_, one), (_, other) in zip(kept_weights(kept), kept_weights(stopped), strict=True):
+        assert all(torch.equal(one[name], other[name]) for name in one)
+    last = load_model(plain).state_dict()
+    assert all(torch.equal(weight, last[name].half().float()) for name, weight in one.items())
+
+
 def test_another_config_is_refused_and_the_differing_fields_named(tmp_path):
     train(QUICK, tmp_path)
     other = run_config("tiny", {"steps": 12, "d_model": 48, "seed": 9})
@@ -118,7 +134,9 @@ def test_progress_counts_questions_and_shows_the_loss_and_the_worst_digit(tmp_pa
     assert watched.amounts == [128] * 12
     first = read_metrics(tmp_path)[0]
     worst, name = max(zip(first.digit_loss, ("A2", "A1", "A0"), strict=True))
-    assert watched.notes[0] == f"step 1/12 loss {first.loss:.4f} worst {name} {worst:.4f}"
+    flat = "▁" * 12
+    assert watched.notes[0] == f"step 1/12 loss {flat} {first.loss:.4f} worst {name} {worst:.4f}"
+    assert watched.notes[-1].startswith("step 12/12 loss █")
 
 
 def test_progress_of_a_run_that_is_continued_starts_at_what_is_done(tmp_path):

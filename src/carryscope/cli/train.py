@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from docstring_parser import parse_from_object
 
 from carryscope.cli.bars import bars
-from carryscope.cli.console import log, print_finding, print_json, screen
+from carryscope.cli.console import log, print_finding, print_json, print_plain, screen
 from carryscope.cli.options import Json
 from carryscope.model.config import ModelConfig
 from carryscope.training.config import CHECKPOINT_SECONDS, TrainingConfig
@@ -52,6 +52,8 @@ def train(
     start_from: Path | None = None,
     threads: int | None = None,
     checkpoint_every: float = CHECKPOINT_SECONDS,
+    keep_checkpoints: int = 0,
+    watch: bool = False,
     json: Json = False,
     model: ModelOptions = None,
     training: TrainingOptions = None,
@@ -80,6 +82,11 @@ def train(
         Processor threads. Default: all cores.
     checkpoint_every
         Seconds between checkpoints: the most that a kill can cost.
+    keep_checkpoints
+        Keep the weights of so many steps, in half precision. The explorer then shows how attention
+        and accuracy changed over the training.
+    watch
+        Keep a page up to date while the training runs: live.html in the run, which reloads itself.
     """
     overrides = given(model, training)
     from carryscope.api import wanted_config
@@ -92,13 +99,20 @@ def train(
         new = ", ".join([*renewed, *config.new_parts]) or "nothing"
         log.print(f"The weights come from {start_from}. New: {new}.", highlight=False)
 
-    with bars() as progress:
+    with bars() as shown:
+        progress = shown
+        if watch:
+            from carryscope.report.live import LIVE_FILE, watched
+
+            print_plain(f"Watch it: {out / LIVE_FILE}", to=log)
+            progress = watched(shown, out, config.model.layout)
         summary = train_run(
             config,
             out,
             start_from=start_from,
             threads=threads,
             checkpoint_every=checkpoint_every,
+            keep_checkpoints=keep_checkpoints,
             progress=progress,
         )
     print_finding(summary, out, json=json)

@@ -142,3 +142,11 @@ def counted_share(part: int, of: int, *, at_most: bool = False) -> str:
     if rounded == 100 * whole:
         return f">{100 - 1 / whole:.{decimals}f}%"
     return f"{rounded // whole}.{rounded % whole:0{decimals}d}%" if decimals else f"{rounded}%"
+
+
+def sparkline(values: Sequence[float], width: int = 12) -> str:
+    """Positive values as a line of small bars, on a logarithmic scale: "█▆▅▂▁"."""
+    chosen = [values[i * (len(values) - 1) // max(1, width - 1)] for i in range(width)]
+    logs = [math.log(max(value, 1e-12)) for value in chosen if math.isfinite(value)]
+    low, span = min(logs, default=0.0), (max(logs, default=0.0) - min(logs, default=0.0)) or 1.0
+    return "".join("▁▂▃▄▅▆▇█"[round(7 * (value - low) / span)] for value in logs)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from carryscope.dissection.samples import Samples
 from carryscope.model.config import ModelConfig
 from carryscope.model.prediction import answer
 from carryscope.model.transformer import LAYER_NORM_EPSILON, Transformer
+from carryscope.report.lapse import moments
 from carryscope.report.nodes import UNKNOWN, UNUSED, node_words
 from carryscope.report.sections.verdict import is_proved
 from carryscope.report.shelf import Shelf
@@ -74,10 +76,13 @@ def live_model(shelf: Shelf, model: Transformer, question: str = "") -> LiveMode
     """A model with what was found about it; its explorer opens on the question."""
     found, risk = shelf.dissection, shelf.risk
     weights, places = pack(model, found.seed if found else 0)
+    chosen = examples(model.config.digits)
+    sums = [example["sum"] for example in chosen]
     data = {
         "layout": _layout(model.config),
         "start": question,
-        "examples": examples(model.config.digits),
+        "examples": chosen,
+        "moments": moments(Path(shelf.where), model.config, sums),
         "sayings": sayings(found),
         "failures": _failures(risk, model) if risk else None,
         "proved": is_proved(shelf),

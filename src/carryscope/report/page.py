@@ -42,7 +42,7 @@ EXPLORER_STYLES = tuple("base ask sum removed attention inspector tour".split())
 EXPLORER_SCRIPTS = tuple(
     (
         "task numbers weights parts transformer state dom explain failures play sum attention "
-        "inspector removed steps tour main"
+        "inspector lapse removed steps tour main"
     ).split()
 )
 """The same for the explorer. Each script uses those before it."""
@@ -99,8 +99,11 @@ def explorer_page(live: Sequence[Live], question: str = "") -> Page:
     return page_of(f"{names}: ask, and take apart", "carryscope explorer", [section])
 
 
-def page_of(title: str, command: str, sections: Sequence[Section]) -> Page:
-    """Sections as a page. Where there is an explorer, sums that it takes are links into it."""
+def page_of(title: str, command: str, sections: Sequence[Section], *, reload: int = 0) -> Page:
+    """Sections as a page. Where there is an explorer, sums that it takes are links into it.
+
+    A page can reload itself, every so many seconds.
+    """
     explorers = [part for part in flat(sections) if isinstance(part, Explorer)]
     live = [one for explorer in explorers for one in explorer.subjects]
     style = head_colours(":root") + _joined(STYLES, "css")
@@ -116,6 +119,7 @@ def page_of(title: str, command: str, sections: Sequence[Section]) -> Page:
         title=title,
         command=command,
         sections=sections,
+        reload=reload,
         style=style,
         scripts=scripts,
         policy=content_policy(scripts, style),

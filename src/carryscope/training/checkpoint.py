@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 import torch
+from torch import Tensor
 
 from carryscope.core.errors import CallError
 from carryscope.core.storage import read_bytes, write_bytes, writing
@@ -23,6 +25,8 @@ from carryscope.training.trainer import Trainer
 
 CHECKPOINT_FILE = Path("checkpoint") / "state.safetensors"
 METRICS_FILE = "metrics.jsonl"
+KEPT = "kept"
+"""The folder of the weights that a training leaves on its way."""
 
 
 def save_checkpoint(trainer: Trainer, seconds: float, directory: Path) -> None:
@@ -52,6 +56,25 @@ def note_in_checkpoint(directory: Path, name: str) -> int:
     path = directory / CHECKPOINT_FILE
     text = read_tensors(path)[1].get(name, "") if path.exists() else ""
     return int(text) if text.isdecimal() and len(text) < 20 else 0
+
+
+def steps_to_keep(steps: int, count: int) -> set[int]:
+    """So many steps from 0 to the last, most of them early, where training changes most."""
+    return {round(steps * (i / max(1, count - 1)) ** 2) for i in range(count)}
+
+
+def keep_weights(trainer: Trainer, directory: Path) -> None:
+    """Keep the weights of this step, to look at them later: in half precision, to stay small."""
+    weights = {name: weight.half() for name, weight in trainer.model.state_dict().items()}
+    write_tensors(directory / KEPT / f"{trainer.step:08}.safetensors", weights, {})
+
+
+def kept_weights(directory: Path) -> Iterator[tuple[int, dict[str, Tensor]]]:
+    """The steps whose weights were kept, in order, with the weights."""
+    for path in sorted((directory / KEPT).glob("*.safetensors")):
+        if path.stem.isdecimal():
+            tensors, _ = read_tensors(path)
+            yield int(path.stem), {name: tensor.float() for name, tensor in tensors.items()}
 
 
 class MetricsWriter:

@@ -29,10 +29,12 @@ from carryscope.model.transformer import Transformer
 from carryscope.training.checkpoint import (
     CHECKPOINT_FILE,
     MetricsWriter,
+    keep_weights,
     load_checkpoint,
     note_in_checkpoint,
     read_metrics,
     save_checkpoint,
+    steps_to_keep,
 )
 from carryscope.training.config import CHECKPOINT_SECONDS, RunConfig, differences
 from carryscope.training.losses import RecentLoss, StepRecord
@@ -47,6 +49,7 @@ def train(
     start_from: Path | None = None,
     threads: int | None = None,
     checkpoint_every: float = CHECKPOINT_SECONDS,
+    keep_checkpoints: int = 0,
     progress: Progress = silent,
 ) -> TrainingSummary:
     """Train a run to its end.
@@ -54,10 +57,11 @@ def train(
     `start_from` is the run whose weights the config starts from, if any; it is needed only once.
     `threads` holds for the whole process. Another number rounds sums differently, so a training
     that was stopped continues with the number it began with, unless another is given. A checkpoint
-    is written every `checkpoint_every` seconds, and when `progress` stops the work. A finished
-    run is not trained again.
+    is written every `checkpoint_every` seconds, and when `progress` stops the work. The weights of
+    `keep_checkpoints` steps on the way are kept. A finished run is not trained again.
     """
     require(checkpoint_every >= 0, "checkpoint_every must be at least 0", checkpoint_every)
+    require(keep_checkpoints >= 0, "keep_checkpoints must be at least 0", keep_checkpoints)
     check_memory(memory_needed(config), "This training")
     if threads is None:
         threads = note_in_checkpoint(directory, "threads") or None
@@ -67,7 +71,8 @@ def train(
         if not is_finished(directory):
             trainer = Trainer(config)
             seconds = _begin(trainer, config, directory, start_from)
-            seconds = _run(trainer, directory, seconds, checkpoint_every, progress)
+            kept = steps_to_keep(trainer.recipe.steps, keep_checkpoints)
+            seconds = _run(trainer, directory, seconds, checkpoint_every, kept, progress)
             _finish(trainer, config, directory, seconds)
         shutil.rmtree((directory / CHECKPOINT_FILE).parent, ignore_errors=True)
         return read_json(directory / FINDING_FILE, TrainingSummary)
@@ -128,6 +133,7 @@ def _run(
     directory: Path,
     seconds: float,
     checkpoint_every: float,
+    kept: set[int],
     progress: Progress,
 ) -> float:
     """Make the remaining steps, saving on the way; return the seconds spent training in all."""
@@ -143,6 +149,8 @@ def _run(
         progress("training", recipe.expected_questions, "questions") as advance,
     ):
         try:
+            if trainer.step in kept:
+                keep_weights(trainer, directory)
             if trainer.step:
                 advance(recipe.questions_in(trainer.step), f"continued at step {trainer.step}")
             while trainer.step < recipe.steps:
@@ -151,6 +159,8 @@ def _run(
                 metrics.write(record)
                 seconds += time.perf_counter() - began
                 _check_finite(record)
+                if trainer.step in kept:
+                    keep_weights(trainer, directory)
                 note = f"step {record.step}/{recipe.steps} {recent.after(record)}"
                 advance(recipe.batch_at(record.step - 1), note)
                 if time.monotonic() - saved_at > checkpoint_every:

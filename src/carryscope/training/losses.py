@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from carryscope.core.words import sparkline
 from carryscope.task.columns import Columns
 from carryscope.task.operation import Array
 from carryscope.task.tokens import Format
@@ -92,14 +93,17 @@ class RecentLoss:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
         self._losses: list[float] = []
+        self._means: list[float] = []
 
     def after(self, record: StepRecord) -> str:
-        """The loss after one more step, and its worst token: "loss 0.0812 worst A3 0.2101"."""
+        """The loss so far and now, and its worst token: "loss █▆▅▂▁ 0.0812 worst A3 0.2101"."""
         before = self._losses or record.digit_loss
         pairs = zip(before, record.digit_loss, strict=True)
         self._losses = [SMOOTHING * old + (1 - SMOOTHING) * new for old, new in pairs]
         worst, name = max(zip(self._losses, self._names, strict=True), key=lambda pair: pair[0])
-        return f"loss {fmean(self._losses):.4f} worst {name} {worst:.4f}"
+        self._means.append(fmean(self._losses))
+        line = sparkline(self._means)
+        return f"loss {line} {self._means[-1]:.4f} worst {name} {worst:.4f}"
 
 
 def _short(number: float) -> float:

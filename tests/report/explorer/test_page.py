@@ -12,10 +12,13 @@ from report.shelves import bare_shelf
 
 import carryscope
 from carryscope.cli.main import run as cli
+from carryscope.dissection.asking import answers_without
+from carryscope.model.files import with_weights
 from carryscope.report.explorer import examples, reference_means, sayings
 from carryscope.report.page import EXPLORER_SCRIPTS, EXPLORER_STYLES, explorer_page
 from carryscope.task.columns import Columns
 from carryscope.task.questions import parse_question
+from carryscope.training.checkpoint import kept_weights
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
 
@@ -32,7 +35,7 @@ def found():
 @pytest.fixture(scope="module")
 def tiny_run(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("runs") / "tiny"
-    train(run_config("tiny", {"steps": 20, "d_model": 24}), directory)
+    train(run_config("tiny", {"steps": 20, "d_model": 24}), directory, keep_checkpoints=3)
     return directory
 
 
@@ -244,6 +247,34 @@ def test_the_command_writes_the_page_and_ends_with_its_path(tiny_run, capsys, tm
     assert cli(["explorer", str(tiny_run), "--out", str(out), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told == {"path": str(out), "bytes": out.stat().st_size}
+
+
+def test_a_slider_shows_attention_and_answers_at_the_steps_that_were_kept(tiny_run, explore):
+    run = carryscope.load(tiny_run)
+    path = tiny_run / "lapse.html"
+    run.explorer().save(path)
+    explorer = explore(path)
+    shown = "explorer.layers[0].maps[1].lines[0].cells[1].dataset.share"
+    trained, slider = explorer.call(shown), explorer.part("moment")
+    assert slider.input_value() == "3", "it opens with the trained model"
+    layout = run.config.model.layout
+    varied = carryscope.dissection.samples.Samples.of(layout, 0).varied
+    asked = varied[np.linspace(0, len(varied) - 1, 256).astype(int)]
+    for place, (step, kept) in enumerate(kept_weights(tiny_run)):
+        slider.fill(str(place))
+        told = explorer.part("moment-told").inner_text()
+        assert told.startswith(f"Step {step}: attention on average. Digits right: A2 ")
+        model = with_weights(run.config.model, kept, tiny_run)
+        assert f"25+79 = {answers_without(model, ['25+79'], ())[0].answer}" in told
+        with torch.inference_mode():
+            _, cache = model.run_with_cache(torch.from_numpy(layout.encode(asked)))
+        pattern = cache["blocks.0.attn.hook_pattern"].mean(0)[1, layout.first_row]
+        seen = explorer.call("[...explorer.lapse.at.patternAt(0, 1, argument)]", layout.first_row)
+        assert seen == pytest.approx(pattern[: layout.first_row + 1].tolist(), abs=0.003)
+    explorer.type("12+34")
+    assert slider.input_value() == "3", "whatever is asked is asked of the trained model"
+    explorer.type("25+79")
+    assert explorer.call(shown) == trained
 
 
 def test_findings_about_other_weights_are_left_out_with_a_remark(tiny_run, capsys, tmp_path):

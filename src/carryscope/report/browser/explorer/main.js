@@ -16,6 +16,7 @@ class Explorer {
       (_, layer) => new LayerView(layer, this.store, data, preview),
     );
     root.querySelector("[data-part=layers]").append(...this.layers.map((view) => view.element));
+    this.lapse = new Lapse(root, data, () => this.showRow());
     this.inspector = new Inspector(root, this.store, data);
     this.removed = new RemovedView(root, this.store, layout);
     this.player = new Player(root, this.store, layout, () =>
@@ -64,6 +65,7 @@ class Explorer {
 
   render() {
     this.result = this.answer(this.store.state);
+    this.lapse.leave();
     this.sum.render(this.result);
     this.removed.render(this.result);
     this.showRow();
@@ -73,7 +75,8 @@ class Explorer {
   // The maps and the words below them, for the row under the pointer or the one chosen.
   showRow() {
     const row = this.place?.row ?? this.store.state.row;
-    for (const layer of this.layers) layer.render(this.result, row);
+    const seen = { ...this.result, machine: this.lapse.at ?? this.result.machine };
+    for (const layer of this.layers) layer.render(seen, row);
     this.inspector.render(this.result, row, this.place);
     this.sum.look(this.result, Math.max(row, this.layout.firstRow));
     for (const card of this.sum.cards) setAttribute(card.element, "data-look", card.row === row);
