@@ -15,6 +15,7 @@ from report.shelves import (
 )
 
 from carryscope.api import import_model
+from carryscope.core.words import percent, with_interval
 from carryscope.model.transformer_lens import write_state_dict
 from carryscope.report.page import report_page
 from carryscope.report.parts import Picture, Text, flat
@@ -24,6 +25,7 @@ from carryscope.report.tables import Table
 from carryscope.run import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import PRESETS, run_config
+from carryscope.verification.risk_verdict import guard
 
 SECTIONS = (
     "verdict how failures algorithms certificate attention edges heads nodes mlp first-digits "
@@ -87,9 +89,11 @@ def test_the_verdict_comes_first_and_is_the_one_of_the_risk(page):
     assert how_often in seen
     assert on_what in seen
     assert shelf.faithfulness.verdict.partition(": ")[2][1:60] in seen
+    advised = guard(shelf.risk)
     told = (
-        "Refuse a sum if two neighbouring columns sum to 9: that is 3.7% of all sums. Of the "
-        "others, 0.06% (0.06% to 0.08%) get a wrong answer."
+        "Refuse a sum if two neighbouring columns sum to 9: that is "
+        f"{percent(advised.refused)} of all sums. Of the others, {with_interval(advised.wrong)} "
+        "get a wrong answer."
     )
     assert told in seen
 
