@@ -13,6 +13,7 @@ import torch
 
 import carryscope
 from benchmarks.measure import Measure
+from carryscope.certificate.boxes import Reading
 from carryscope.certificate.certify import ProofSearch, certify
 from carryscope.certificate.proof import Engine, RowProof
 from carryscope.core.workers import worker_count
@@ -75,8 +76,8 @@ def engines_in_turns(model: Transformer) -> Iterator[Measure]:
     yield Measure(name="boxes bounded, torch = 1", value=ratio, unit="x", at_least=8, how=how)
 
 
-Boxes = list[tuple[int, int, np.ndarray]]
-"""Rows, queries and boxes."""
+Boxes = list[tuple[int, Reading, np.ndarray]]
+"""Rows, what they read last, and boxes."""
 
 
 def sampled_boxes(search: ProofSearch) -> Boxes:
@@ -85,8 +86,7 @@ def sampled_boxes(search: ProofSearch) -> Boxes:
     for row, proof in enumerate(search.proofs):
         for _ in range(-(-SAMPLED // len(search.proofs))):
             box = _small_box(proof, generator)
-            query = int(proof.space.queries(proof.space.digits(box))[0])
-            found.append((row, query, box))
+            found += [(row, reading, box) for reading, _ in proof.space.readings(box)]
     return found
 
 
@@ -100,5 +100,5 @@ def _small_box(proof: RowProof, generator: np.random.Generator) -> np.ndarray:
 
 
 def _decide(search: ProofSearch, boxes: Boxes) -> None:
-    for row, query, box in boxes:
-        search.subject.decider(row, query).decide(box, small=2.0, most=1, guard=0.0)
+    for row, reading, box in boxes:
+        search.subject.decider(row, reading).decide(box, small=2.0, most=1, guard=0.0)
