@@ -48,12 +48,12 @@ from carryscope.stages import (
     TRAINING,
     RunDirectory,
 )
+from carryscope.task.columns import Columns
 from carryscope.training.checkpoint import METRICS_FILE, read_metrics
 from carryscope.training.config import RunConfig
 from carryscope.training.losses import StepRecord
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding, faithful, same_algorithms
-from carryscope.verification.own_algorithm import load_algorithm
 from carryscope.verification.risk import (
     BUDGET,
     WIDTH,
@@ -160,7 +160,7 @@ class Run(RunDirectory):
 
     def faithfulness(
         self,
-        algorithm: str | Callable[..., Any] | None = None,
+        algorithm: Callable[[Columns], Any] | None = None,
         *,
         seed: int = 0,
         again: bool = False,
@@ -168,20 +168,17 @@ class Run(RunDirectory):
     ) -> FaithfulnessFinding:
         """How well stated algorithms predict what the model does, in its answers and inside.
 
-        `algorithm` is one of your own: a function from `Columns` to answer digits, or where
-        to find it, `file.py:name`.
+        `algorithm` is one of your own: a function from `Columns` to answer digits.
         """
         dissection = self.known(DISSECTION)
         layout = self.config.model.layout
-        asked = (layout.digits, layout.operation)
-        own = load_algorithm(algorithm, *asked) if isinstance(algorithm, str) else algorithm
         return self.find(
             FAITHFULNESS,
             lambda *_: faithful(
-                self.model(), seed=seed, dissection=dissection, own=own, progress=progress
+                self.model(), seed=seed, dissection=dissection, own=algorithm, progress=progress
             ),
             enough=lambda known: known.seed == seed and same_algorithms(known, layout, dissection),
-            again=again or own is not None,
+            again=again or algorithm is not None,
         )
 
     def certificate(

@@ -8,7 +8,7 @@ from carryscope.model import choice
 from carryscope.model.answer_path import Unwritten, answer_logits, answer_rows
 from carryscope.model.choice import answer_tokens, chosen_tokens
 from carryscope.model.files import load_model
-from carryscope.model.prediction import answer, answer_both, predict
+from carryscope.model.prediction import answer, predict
 from carryscope.task.sampling import enriched, uniform
 
 SHAPES = [{}, {"layers": 2}, {"format": "signed", "heads": 2}, {"digits": 1, "heads": 1}]
@@ -108,16 +108,6 @@ def test_answers_are_those_of_predictions(random_model, generator, free_running)
     assert (said.truth == expected.truth).all()
 
 
-def test_both_answers_are_the_two_single_ones(random_model, generator):
-    model = random_model()
-    questions = uniform(generator, 100, 5)
-    forced, free = answer_both(model, questions)
-    for said, free_running in ((forced, False), (free, True)):
-        expected = answer(model, questions, free_running=free_running)
-        assert (said.predicted == expected.predicted).all()
-    assert (forced.predicted != free.predicted).any()
-
-
 def test_no_questions_get_no_answers(random_model, generator):
-    for said in answer_both(random_model(), uniform(generator, 0, 5)):
-        assert said.predicted.shape == (0, 6)
+    said = answer(random_model(), uniform(generator, 0, 5), free_running=True)
+    assert said.predicted.shape == (0, 6)

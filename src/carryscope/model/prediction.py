@@ -67,14 +67,6 @@ def answer(model: Transformer, questions: Questions, *, free_running: bool) -> A
     return _said(_choose, model, questions, free_running)
 
 
-def answer_both(model: Transformer, questions: Questions) -> tuple[Answers, Answers]:
-    """The answers teacher-forced, and free-running, which differ only where a digit is wrong."""
-    forced = answer(model, questions, free_running=False)
-    free = replace(forced, predicted=forced.predicted.copy())
-    _run_free(_choose, model, model.config.layout.encode(questions), free)
-    return forced, free
-
-
 def predict(model: Transformer, questions: Questions, *, free_running: bool) -> Predictions:
     """The model's answers, with their probabilities and losses."""
     return _said(_weigh, model, questions, free_running)

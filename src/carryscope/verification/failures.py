@@ -38,7 +38,7 @@ def simplest(judge: Judge, failing: Questions) -> Questions:
     questions = replace(failing, first=failing.first.copy(), second=failing.second.copy())
     while True:
         owner, tried = _simpler(questions)
-        better = np.flatnonzero(judge(tried).failed) if len(owner) else owner
+        better = np.flatnonzero(judge(tried).any(axis=1)) if len(owner) else owner
         if not len(better):
             return questions
         order = better[np.lexsort((_non_zero(tried)[better], owner[better]))]

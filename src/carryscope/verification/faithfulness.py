@@ -20,6 +20,7 @@ from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
+from carryscope.task.columns import Columns
 from carryscope.task.tokens import Format
 from carryscope.verification.agreement import Agreement, AgreementFinding, study_agreement
 from carryscope.verification.algorithms import AS_DISSECTED, Algorithm, shipped
@@ -61,7 +62,7 @@ def faithful(
     *,
     seed: int = 0,
     dissection: Dissection | None = None,
-    own: Algorithm | Callable[..., Any] | None = None,
+    own: Callable[[Columns], Any] | None = None,
     progress: Progress = silent,
 ) -> FaithfulnessFinding:
     """Compare a model with the shipped algorithms, and with one of the user's own."""
@@ -106,21 +107,17 @@ def same_algorithms(
 
 
 def _algorithms(
-    layout: Format,
-    dissection: Dissection | None,
-    own: Algorithm | Callable[..., Any] | None = None,
+    layout: Format, dissection: Dissection | None, own: Callable[[Columns], Any] | None = None
 ) -> list[Algorithm]:
     """All candidates, the user's own last, then the control that is wrong on purpose."""
     *candidates, control = shipped(
         layout.digits, dissection.first_digits if dissection else None, layout.operation
     )
     if own is not None:
-        stated = own_algorithm(
-            own, layout.digits, layout.operation, name=getattr(own, "__name__", "own algorithm")
-        )
+        stated = own_algorithm(own, layout.digits, layout.operation)
         if stated.name in {a.name for a in (*candidates, control)}:
             stated = replace(stated, name=f"{stated.name} (own)")
-        candidates.append(replace(stated, control=False))
+        candidates.append(stated)
     return [*candidates, control]
 
 

@@ -53,7 +53,6 @@ class DigitRisk(msgspec.Struct, frozen=True, kw_only=True):
 
     digit: str
     teacher_forced: Rate
-    free_running: Rate
 
 
 class RiskFinding(Finding, frozen=True, kw_only=True):
@@ -158,11 +157,7 @@ def judged_risk(
         budget=budget,
         teacher_forced=tally.failure,
         digits=[
-            DigitRisk(
-                digit=name,
-                teacher_forced=tally.rate(tally.forced[:, i]),
-                free_running=tally.rate(tally.free[:, i]),
-            )
+            DigitRisk(digit=name, teacher_forced=tally.rate(tally.wrong[:, i]))
             for i, name in enumerate(layout.answer_names)
         ],
         cases=case_risks(tally),

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -26,7 +25,7 @@ from jaxtyping import Bool, Float, Int
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Advance, Stopped, unheard
 from carryscope.core.words import percent
-from carryscope.model.prediction import answer_both
+from carryscope.model.prediction import answer
 from carryscope.model.transformer import Transformer
 from carryscope.task.columns import Columns
 from carryscope.task.operation import BASE, PAIRS, Array
@@ -56,33 +55,17 @@ KEPT = 32
 """Failing questions kept for each stratum."""
 
 
-class Mistakes(NamedTuple):
-    """Which answer tokens are wrong, in the order in which the model writes them."""
+Judge = Callable[[Questions], Bool[Array, "batch answer"]]
+"""Says which answer tokens are wrong, teacher-forced, in the order in which they are written.
 
-    teacher_forced: Bool[Array, "batch answer"]
-    free_running: Bool[Array, "batch answer"]
-
-    @property
-    def failed(self) -> Bool[Array, " batch"]:
-        """Questions with a wrong answer.
-
-        Teacher-forced and free-running agree here. Up to the first wrong token the model reads
-        the same tokens, so either both answers have one or neither has.
-        """
-        return np.asarray(self.teacher_forced.any(axis=1))
-
-
-Judge = Callable[[Questions], Mistakes]
+A question with a wrong token is answered wrong free-running too: up to the first wrong token the
+model reads the same.
+"""
 
 
 def judge_of(model: Transformer) -> Judge:
     """The judge of a model."""
-
-    def judge(questions: Questions) -> Mistakes:
-        forced, free = answer_both(model, questions)
-        return Mistakes(~forced.right, ~free.right)
-
-    return judge
+    return lambda questions: ~answer(model, questions, free_running=False).right
 
 
 class Tally:
@@ -96,12 +79,11 @@ class Tally:
         self.judge, self.partition, self.exhaustive = judge, partition, exhaustive
         self.asked: Int[Array, " stratum"] = np.zeros(strata, dtype=np.int64)
         self.failed = np.zeros_like(self.asked)
-        self.forced: Int[Array, "stratum answer"] = np.zeros((strata, answers), dtype=np.int64)
-        """Wrong answer tokens, teacher-forced; `free` are those free-running."""
-        self.free = np.zeros_like(self.forced)
+        self.wrong: Int[Array, "stratum answer"] = np.zeros((strata, answers), dtype=np.int64)
+        """Wrong answer tokens."""
         self.case_asked: Int[Array, "stratum digit depth carrying"]
         """Answer digits by look-ahead, above them the sign of a difference; `case_wrong` are the
-        wrong ones, teacher-forced."""
+        wrong ones."""
         self.case_asked = np.zeros((strata, places, digits, 2), dtype=np.int64)
         self.case_wrong = np.zeros_like(self.case_asked)
         self.failing: dict[int, Questions] = {}
@@ -131,14 +113,13 @@ class Tally:
 
     def ask(self, questions: Questions, stratum: Int[Array, " batch"]) -> None:
         """Test questions of these strata and count."""
-        mistakes = self.judge(questions)
-        failed = mistakes.failed
+        wrong = self.judge(questions)
+        failed = wrong.any(axis=1)
         np.add.at(self.asked, stratum, 1)
         np.add.at(self.failed, stratum, failed)
-        np.add.at(self.forced, stratum, mistakes.teacher_forced)
-        np.add.at(self.free, stratum, mistakes.free_running)
+        np.add.at(self.wrong, stratum, wrong)
         columns, digits = Columns.of(questions), np.arange(self.partition.digits + 1)
-        wrong = mistakes.teacher_forced[:, ::-1]
+        wrong = wrong[:, ::-1]
         case = (stratum[:, None], digits, columns.look_ahead, columns.carry_in.astype(np.int64))
         np.add.at(self.case_asked, case, 1)
         np.add.at(self.case_wrong, case, wrong[:, digits])

@@ -68,19 +68,15 @@ def case_cell(case: CaseRisk, whose: str) -> Cell:
 
 
 def _digits(risk: RiskFinding) -> Table:
-    rows = [
-        [digit.digit, with_interval(digit.teacher_forced), with_interval(digit.free_running)]
-        for digit in risk.digits
-    ]
-    rows.append(["whole answer", with_interval(risk.teacher_forced), ""])
+    rows = [[digit.digit, with_interval(digit.teacher_forced)] for digit in risk.digits]
+    rows.append(["whole answer", with_interval(risk.teacher_forced)])
     return Table(
         "digit-risk",
         "Over all questions, by digit",
-        ["answer token", "teacher-forced", "free-running"],
+        ["answer token", "wrong"],
         rows,
-        "With 95 % intervals. Free-running, a digit may be wrong because one "
-        "before it was. A whole answer is wrong in both ways or in neither.",
-        frozenset({1, 2}),
+        "Teacher-forced, with 95 % intervals. Free-running, as many whole answers are wrong.",
+        frozenset({1}),
     )
 
 
