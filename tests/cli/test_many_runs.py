@@ -1,4 +1,4 @@
-"""`carryscope compare` and `carryscope runs`: pages about many runs."""
+"""`carryscope compare`: a page about many runs."""
 
 import re
 import shutil
@@ -23,14 +23,14 @@ def test_one_run_has_nothing_to_be_compared_with(tmp_path, capsys):
     assert "at least two runs. Got 1." in capsys.readouterr().err
 
 
-def test_an_index_opens_each_report_that_was_written(tiny_run, tmp_path, capsys):
+def test_the_runs_of_a_directory_are_compared_and_each_report_opens(tiny_run, tmp_path, capsys):
     shutil.copytree(tiny_run, tmp_path / "a b" / "tiny")
     shutil.copytree(SHIPPED / "exact-5", tmp_path / "exact")
     (tmp_path / "a b" / "tiny" / "report.html").write_text("")
-    assert run(["runs", str(tmp_path)]) == 0
+    assert run(["compare", str(tmp_path), "--out", str(tmp_path / "index.html")]) == 0
     page = (tmp_path / "index.html").read_text()
     links = re.findall(r'<th scope="row"><a href="([^"]*)">(\w+)</a>', page)
     assert links == [("./a%20b/tiny/report.html", "tiny")]
     assert "Proved right in all 10,000,000,000 questions" in page
-    assert run(["runs", str(tmp_path / "a b" / "tiny")]) == 2
-    assert "There is no finished run in" in capsys.readouterr().err
+    assert run(["compare", str(tmp_path / "a b")]) == 2
+    assert "at least two runs. Got 1." in capsys.readouterr().err

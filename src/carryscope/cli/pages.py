@@ -1,4 +1,4 @@
-"""`report`, `explorer`, `compare`, `runs` and `figures`: findings for a browser or a paper."""
+"""`report`, `explorer`, `compare` and `figures`: findings for a browser or a paper."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ def explorer(*runs: RunName, out: OutFile = None, json: Json = False) -> None:
 def compare(*runs: RunName, out: Path = Path("compare.html"), json: Json = False) -> None:
     """Write a page that lays runs over each other: losses, failures, circuits, proofs.
 
+    A directory of runs stands for all of them. Each report opens from the page.
+
     Parameters
     ----------
     out
@@ -59,33 +61,21 @@ def compare(*runs: RunName, out: Path = Path("compare.html"), json: Json = False
     """
     from carryscope.sweeps.page import compare_page
 
-    if len(runs) < 2:
-        raise CallError(f"compare needs at least two runs. Got {len(runs)}.")
+    found = [one for run in runs for one in _runs_in(run)]
+    if len(found) < 2:
+        raise CallError(f"compare needs at least two runs. Got {len(found)}.")
     check_place(out)
-    compare_page([opened(run).shelf() for run in runs], out.parent).save(out)
+    compare_page([opened(run).shelf() for run in found], out.parent).save(out)
     print_file(out, json=json)
 
 
-def runs(directory: Path, /, *, json: Json = False) -> None:
-    """Write an index of a directory of runs, from which each report opens.
-
-    The page is DIRECTORY/index.html.
-    """
+def _runs_in(name: str) -> list[str]:
+    """The finished runs below a directory; any other name stands for itself."""
     from carryscope.model.files import CONFIG_FILE, WEIGHTS_FILE
-    from carryscope.sweeps.page import index_page
 
-    found = sorted(
-        path.parent
-        for depth in ("*", "*/*", "*/*/*")
-        for path in directory.glob(f"{depth}/{CONFIG_FILE}")
-        if (path.parent / WEIGHTS_FILE).exists()
-    )
-    if not found:
-        raise CallError(f"There is no finished run in {directory}.")
-    out = directory / "index.html"
-    check_place(out)
-    index_page([opened(str(run)).shelf() for run in found], directory).save(out)
-    print_file(out, json=json)
+    configs = [path for depth in ("*", "*/*") for path in Path(name).glob(f"{depth}/{CONFIG_FILE}")]
+    found = sorted(str(at.parent) for at in configs if (at.parent / WEIGHTS_FILE).exists())
+    return [name] if (Path(name) / CONFIG_FILE).exists() or not found else found
 
 
 def figures(

@@ -1,4 +1,4 @@
-"""Many runs for a reader: a page that compares them, an index of a directory, and a sweep's pages.
+"""Many runs for a reader: a page that compares them, and a sweep's pages.
 
 In: the shelves of runs, and a `Sweep`. Out: pages; of a sweep also its tables in Markdown.
 """
@@ -51,12 +51,6 @@ def compare_page(shelves: Sequence[Shelf], place: Path) -> Page:
     """Runs over each other. `place` is where the page will stand: links are relative to it."""
     title = f"{counted(len(shelves), 'run').capitalize()} compared"
     return page_of(title, "carryscope compare", [_index(shelves, place), *_compared(shelves)])
-
-
-def index_page(shelves: Sequence[Shelf], place: Path) -> Page:
-    """A directory of runs, from which each report opens."""
-    title = f"{counted(len(shelves), 'run').capitalize()} in {place.resolve().name}"
-    return page_of(title, "carryscope runs", [_index(shelves, place)])
 
 
 def _compared(shelves: Sequence[Shelf]) -> list[Section]:
