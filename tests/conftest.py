@@ -1,8 +1,8 @@
 """Every array shape in every signature of the package is checked while the tests run."""
 
-from jaxtyping import install_import_hook
+from shapes import check_shapes
 
-install_import_hook("carryscope", "beartype.beartype")
+check_shapes("carryscope")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402

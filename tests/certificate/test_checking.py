@@ -14,12 +14,21 @@ from untrained import untrained
 from carryscope.certificate import checking
 from carryscope.certificate import proof as proof_module
 from carryscope.certificate.certify import ProofSearch, certify
-from carryscope.certificate.checking import check_certificate, claims_of, verify_sample
+from carryscope.certificate.checking import (
+    ClaimedBoxes,
+    check_certificate,
+    claims_of,
+    verify,
+    verify_sample,
+)
 from carryscope.certificate.finding import RUNNING, Certificate
 from carryscope.certificate.proof import OPEN, RIGHT, WRONG, Engine
+from carryscope.certificate.spot_checks import draw
+from carryscope.certificate.subject import fastest_engine, other_engine
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.workers import this_process
 from carryscope.model.config import ModelConfig
+from carryscope.model.prediction import predict
 from carryscope.model.transformer import Transformer
 
 Certified = tuple[Transformer, Certificate]
@@ -33,8 +42,10 @@ def certified(two_digits: Certified) -> Certified:
 def test_a_certificate_passes_its_check_by_either_engine(
     certified: Certified, engine: Engine
 ) -> None:
+    """Unless one is named, the engine that did not search."""
     model, found = certified
-    checked = check_certificate(model, found, engine=engine)
+    named = None if engine == other_engine(found.found_with) else engine
+    checked = check_certificate(model, found, engine=named)
     assert checked.claims > 0
     assert checked.engine == engine
     assert checked.boxes == sum(digit.boxes for digit in found.per_digit)
@@ -42,9 +53,9 @@ def test_a_certificate_passes_its_check_by_either_engine(
 
 def test_what_one_engine_found_the_other_checks(certified: Certified) -> None:
     pytest.importorskip("numba")
-    model, found = certified
-    assert found.found_with == ["numba"]
-    assert check_certificate(model, found).engine == "torch"
+    _, found = certified
+    assert (found.found_with, other_engine(found.found_with)) == (["numba"], "torch")
+    model = untrained(ModelConfig(digits=1, heads=1, d_model=16))
     by_torch = certify(model, until=0.3, engine="torch")
     assert by_torch.found_with == ["torch"]
     assert check_certificate(model, by_torch).engine == "numba"
@@ -59,7 +70,24 @@ def test_a_bound_that_does_not_hold_fails_the_check(certified: Certified) -> Non
     proof.verdict[at] = RIGHT
     forged = search.certificate(until=0.6, ended=RUNNING, seconds=0.0)
     with pytest.raises(WorkError, match="a claim of the log does not hold"):
-        check_certificate(model, forged)
+        check_certificate(model, forged, engine=fastest_engine())
+
+
+def test_no_engine_confirms_what_the_model_does_not_do(
+    certified: Certified, engine: Engine
+) -> None:
+    """The smallest open box in which the model errs, claimed to be right."""
+    model, found = certified
+    row = rows_with(found, "undecided")[0]
+    search = ProofSearch(model, found, engine=engine)
+    space, boxes = search.proofs[row].space, search.proofs[row].leaves(OPEN)
+    for box in boxes[np.argsort(space.share(boxes), kind="stable")]:
+        drawn = draw(space, box[None], 20, np.random.default_rng(0))
+        if not predict(model, drawn, free_running=False).right[:, row].all():
+            break
+    query = int(space.queries(space.digits(box[None]))[0])
+    with pytest.raises(WorkError, match="a claim of the log does not hold"):
+        verify(search.subject, ClaimedBoxes(row, query, box[None], RIGHT))
 
 
 def test_a_certificate_of_other_weights_is_refused(certified: Certified) -> None:

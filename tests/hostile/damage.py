@@ -27,7 +27,7 @@ class Command(NamedTuple):
     needs: tuple[str, ...]
     """Files without which it must fail."""
     writes: tuple[str, ...] = ()
-    """What it may add to the run, or make again."""
+    """What it may add to the run, or make again, if it ends well."""
 
 
 MODEL = ("config.json", "model.safetensors")
@@ -47,7 +47,9 @@ COMMANDS = {
         ("findings",),
     ),
     "check": Command(
-        ("certify", "RUN", "--check", "--workers", "1"), (*MODEL, "findings/certificate.json")
+        ("certify", "RUN", "--check", "--workers", "1"),
+        (*MODEL, "findings/certificate.json"),
+        ("findings/certificate.json",),
     ),
     "export": Command(("export", "RUN"), MODEL, ("model.pth",)),
     "explorer": Command(("explorer", "RUN"), MODEL, ("explorer.html",)),

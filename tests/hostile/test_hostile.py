@@ -69,7 +69,7 @@ def call(sound: Path, directory: Path, file: str, damage: Damage, command: Comma
     code = run([word.replace("RUN", str(directory)) for word in command.words])
     after = contents(directory)
     for name in before.keys() | after.keys():
-        if not name.startswith(command.writes or ("nothing",)):
+        if code or not name.startswith(command.writes or ("nothing",)):
             assert before.get(name) == after.get(name), f"{name} has changed"
     return code
 
