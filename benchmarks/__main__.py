@@ -33,8 +33,7 @@ def bench(
 ) -> None:
     """Measure speed, side by side with TransformerLens.
 
-    Every ratio comes from contestants that take turns in this one run. Takes about an hour on
-    two cores. Most of it goes to the models at 3, 7 and 10 digits whose certificates are estimated.
+    Every ratio comes from contestants that take turns in this one run.
 
     Parameters
     ----------

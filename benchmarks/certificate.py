@@ -7,29 +7,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import torch
 
 import carryscope
-from benchmarks.measure import Measure
-from carryscope.certificate.boxes import Reading
+from benchmarks.measure import Measure, in_turns, timed
 from carryscope.certificate.certify import ProofSearch, certify
-from carryscope.certificate.proof import Engine, RowProof
+from carryscope.certificate.checking import ClaimedBoxes, claims_of, verify
+from carryscope.certificate.finding import Certificate
+from carryscope.certificate.proof import Engine
+from carryscope.certificate.subject import ROWS_KEPT
 from carryscope.core.workers import worker_count
 from carryscope.model.transformer import Transformer
-from carryscope.task.operation import PAIRS
 
 MINUTES = 1.0
 """How long the shipped model is certified."""
 
-SAMPLED = 40
-"""Boxes that each engine bounds in a turn; the torch engine takes 10 to 30 ms for each."""
+SAMPLED = 10
+"""Boxes of a row and query that each engine bounds in a turn; torch takes 10 to 30 ms for each."""
 
 TURNS = 3
 
-SMALL = 1e-5
-"""The share of all questions that the sampled boxes hold, at most: most boxes are this small."""
+ENGINES: tuple[Engine, ...] = ("numba", "torch")
 
 
 def certificate_cost(*, minutes: float = MINUTES) -> Iterator[Measure]:
@@ -37,15 +38,27 @@ def certificate_cost(*, minutes: float = MINUTES) -> Iterator[Measure]:
     model, before = carryscope.load("fast-5").model(), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield from engines_in_turns(model)
-        yield from first_minutes(model, minutes)
+        yield set_up(model)
+        found = certify(model, minutes=minutes, until=1.0, workers=worker_count(None))
+        yield from first_minutes(found, minutes)
+        yield engines_in_turns(model, found)
     finally:
         torch.set_num_threads(before)
 
 
-def first_minutes(model: Transformer, minutes: float) -> Iterator[Measure]:
+def set_up(model: Transformer) -> Measure:
+    """The time to the tables of a first row and query."""
+    began = time.perf_counter()
+    search = ProofSearch(model, engine="numba")
+    proof = search.proofs[0]
+    digits = proof.space.digits(proof.boxes[proof.open_boxes()])
+    search.subject.decider(0, int(proof.space.queries(digits)[0]))
+    ready = time.perf_counter() - began
+    return Measure(name="set-up before the first box", value=ready, unit="s", at_most=5, how="once")
+
+
+def first_minutes(found: Certificate, minutes: float) -> Iterator[Measure]:
     """What the first minutes decide, tables and workers included."""
-    found = certify(model, minutes=minutes, until=1.0, workers=worker_count(None))
     how = f"{worker_count(None)} workers, {found.seconds:.0f} s, about {found.about}"
     name = f"questions decided after {minutes:g} min"
     yield Measure(name=name, value=100 * found.decided, unit="%", at_least=90, how=how)
@@ -54,51 +67,25 @@ def first_minutes(model: Transformer, minutes: float) -> Iterator[Measure]:
     yield Measure(name=name, value=100 * float(np.mean(digits)), unit="%", how=how)
 
 
-def engines_in_turns(model: Transformer) -> Iterator[Measure]:
-    """The time to the first box, and boxes per second of the compiled engine against torch."""
-    began = time.perf_counter()
-    search = ProofSearch(model, engine="numba")
-    pieces = sampled_boxes(search)
-    _decide(search, pieces[:1])
-    ready = time.perf_counter() - began
-    yield Measure(name="set-up before the first box", value=ready, unit="s", at_most=5, how="once")
-    slow = ProofSearch(model, engine="torch")
-    for one in (search, slow):
-        _decide(one, pieces)  # tables are built, loops are compiled
-    seconds: dict[Engine, float] = {"numba": 0.0, "torch": 0.0}
-    for _ in range(TURNS):
-        for one in (search, slow):
-            began = time.perf_counter()
-            _decide(one, pieces)
-            seconds[one.engine] += time.perf_counter() - began
+def engines_in_turns(model: Transformer, found: Certificate) -> Measure:
+    """Boxes per second of the compiled engine against torch: claims of a proof, bounded again."""
+    searches = {engine: ProofSearch(model, found, engine=engine) for engine in ENGINES}
+    claims = sampled_claims(searches["numba"])
+    turns = {name: timed(partial(_verify, one, claims)) for name, one in searches.items()}
+    seconds = in_turns(turns, TURNS)  # tables are built and loops compiled before the first turn
     ratio = seconds["torch"] / seconds["numba"]
-    how = f"in turns, {len(pieces)} boxes of all rows, each bounded alone"
-    yield Measure(name="boxes bounded, torch = 1", value=ratio, unit="x", at_least=8, how=how)
+    how = f"in turns, {sum(len(some.boxes) for some in claims)} decided boxes"
+    return Measure(name="boxes bounded, torch = 1", value=ratio, unit="x", at_least=8, how=how)
 
 
-Boxes = list[tuple[int, Reading, np.ndarray]]
-"""Rows, what they read last, and boxes."""
+def sampled_claims(search: ProofSearch) -> list[ClaimedBoxes]:
+    """A few decided boxes of as many rows and queries as a process keeps tables of."""
+    generator, rows = np.random.default_rng(0), range(len(search.proofs))
+    claims = [claimed for row in rows for claimed in claims_of(search, row)]
+    some = generator.permutation(len(claims))[:ROWS_KEPT]
+    return [claims[n][generator.permutation(len(claims[n].boxes))[:SAMPLED]] for n in some]
 
 
-def sampled_boxes(search: ProofSearch) -> Boxes:
-    """Boxes of all rows, found by splitting at random until they are small."""
-    generator, found = np.random.default_rng(0), Boxes()
-    for row, proof in enumerate(search.proofs):
-        for _ in range(-(-SAMPLED // len(search.proofs))):
-            box = _small_box(proof, generator)
-            found += [(row, reading, box) for reading, _ in proof.space.readings(box)]
-    return found
-
-
-def _small_box(proof: RowProof, generator: np.random.Generator) -> np.ndarray:
-    space, at = proof.space, proof.open_boxes()
-    box = proof.boxes[generator.choice(at)][None]
-    while space.share(box)[0] > max(SMALL, 1.5 * float(PAIRS) ** -space.columns):
-        parts, _ = space.children(box, generator.integers(space.columns, size=1))
-        box = parts[generator.integers(len(parts))][None] if len(parts) else box
-    return np.asarray(box)
-
-
-def _decide(search: ProofSearch, boxes: Boxes) -> None:
-    for row, reading, box in boxes:
-        search.subject.decider(row, reading).decide(box, small=2.0, most=1, guard=0.0)
+def _verify(search: ProofSearch, claims: list[ClaimedBoxes]) -> None:
+    for claimed in claims:
+        verify(search.subject, claimed)

@@ -29,9 +29,6 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
     at_least: float | None = None
     at_most: float | None = None
     """The target, if there is one."""
-    low: float | None = None
-    high: float | None = None
-    """The 95 % interval of an estimate."""
 
     @property
     def target(self) -> str:
@@ -49,11 +46,8 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The value with its unit and interval."""
-        value = f"{short(self.value)} {self.unit}".rstrip()
-        if self.low is None or self.high is None:
-            return value
-        return f"{value} ({short(self.low)} to {short(self.high)})"
+        """The value with its unit."""
+        return f"{short(self.value)} {self.unit}".rstrip()
 
 
 def short(value: float) -> str:

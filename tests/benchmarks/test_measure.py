@@ -25,11 +25,6 @@ def test_a_measure_says_whether_it_meets_its_target(target, text, met):
     assert (measure.text, measure.target, measure.met) == ("4.61 x", text, met)
 
 
-def test_an_estimate_shows_its_interval():
-    measure = Measure(name="boxes", value=5369939.2, low=4972514, high=5767364, how="sampled")
-    assert measure.text == "5,369,939 (4,972,514 to 5,767,364)"
-
-
 def test_turns_alternate_and_the_first_is_not_counted():
     took, heard = {"a": iter([9.0, 1.0, 2.0, 3.0]), "b": iter([9.0, 4.0, 4.0, 4.0])}, []
 
