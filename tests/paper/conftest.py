@@ -1,14 +1,22 @@
-"""Two workers, whatever machine this is."""
+"""Studies are made in this process, and messages name the program that was called."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 
-from carryscope.core import workers
+from carryscope.core.workers import this_process
 
 
-@pytest.fixture(autouse=True)
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever machine this is, two workers are tried."""
-    monkeypatch.setattr(workers, "cores", lambda: 2)
+@pytest.fixture(scope="package", autouse=True)
+def in_this_process() -> Iterator[None]:
+    """What runs side by side is tested elsewhere: no process is started here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "carryscope.sweeps.running.local_workers",
+            lambda count, *, threads, shared: nullcontext(this_process(shared)),
+        )
+        yield
 
 
 @pytest.fixture(autouse=True)
