@@ -119,15 +119,15 @@ class Tally:
         np.add.at(self.failed, stratum, failed)
         np.add.at(self.wrong, stratum, wrong)
         columns, digits = Columns.of(questions), np.arange(self.partition.digits + 1)
-        wrong = wrong[:, ::-1]
+        from_units = wrong[:, ::-1]
         case = (stratum[:, None], digits, columns.look_ahead, columns.carry_in.astype(np.int64))
         np.add.at(self.case_asked, case, 1)
-        np.add.at(self.case_wrong, case, wrong[:, digits])
+        np.add.at(self.case_wrong, case, from_units[:, digits])
         if columns.negative is not None:
             of_sign = (stratum, columns.sign_look_ahead, columns.negative.astype(np.int64))
             here = tuple(each[columns.signed] for each in of_sign)
             np.add.at(self.case_asked[:, -1], here, 1)
-            np.add.at(self.case_wrong[:, -1], here, wrong[columns.signed, -1])
+            np.add.at(self.case_wrong[:, -1], here, from_units[columns.signed, -1])
         for s in np.unique(stratum[failed]):
             new = questions[failed & (stratum == s)]
             kept = [self.failing[s], new] if s in self.failing else [new]
