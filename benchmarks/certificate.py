@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 import carryscope
-from benchmarks.measure import Measure, in_turns, timed
+from benchmarks.measure import Measure, Turn, in_turns, timed
 from carryscope.certificate.certify import ProofSearch, certify
 from carryscope.certificate.checking import ClaimedBoxes, claims_of, verify
 from carryscope.certificate.finding import Certificate
@@ -71,7 +71,9 @@ def engines_in_turns(model: Transformer, found: Certificate) -> Measure:
     """Boxes per second of the compiled engine against torch: claims of a proof, bounded again."""
     searches = {engine: ProofSearch(model, found, engine=engine) for engine in ENGINES}
     claims = sampled_claims(searches["numba"])
-    turns = {name: timed(partial(_verify, one, claims)) for name, one in searches.items()}
+    turns: dict[str, Turn] = {
+        name: timed(partial(_verify, one, claims)) for name, one in searches.items()
+    }
     seconds = in_turns(turns, TURNS)  # tables are built and loops compiled before the first turn
     ratio = seconds["torch"] / seconds["numba"]
     how = f"in turns, {sum(len(some.boxes) for some in claims)} decided boxes"
