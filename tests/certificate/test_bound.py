@@ -89,8 +89,10 @@ def worst_excess(
     first = next(iter(subjects))
     generator, space = np.random.default_rng(row), first.spaces[row]
     excess, positive = -np.inf, []
-    boxes = [(number, box, *seen(space, box)) for number, box in
-             enumerate(random_boxes(space, max(subjects.values()), generator))]
+    boxes = [
+        (number, box, *seen(space, box))
+        for number, box in enumerate(random_boxes(space, max(subjects.values()), generator))
+    ]
     for number, box, reading, _, target in sorted(boxes, key=lambda one: one[2]):
         drawn = draw(space, box[None], completions, generator)
         logits, scale = logits_and_scales(as_double(model), drawn, space.row.index)
