@@ -18,7 +18,6 @@ from carryscope.model.config import ModelConfig, paper_width
 from carryscope.model.files import CONFIG_FILE, load_model, weights_hash
 from carryscope.task.operation import OPERATIONS
 from carryscope.training.config import RunConfig, TrainingConfig, differences
-from carryscope.training.growing import check_growth, new_parts
 
 
 class Preset(NamedTuple):
@@ -173,6 +172,8 @@ def started_config(run: Path, overrides: Mapping[str, Any], recipe: str | None =
     It has that run's recipe, or another preset's, with some fields replaced; and its model, which
     can grow (`growing.py`).
     """
+    from carryscope.training.growing import check_growth, new_parts  # with torch
+
     weights = weights_hash(load_model(run))
     found = read_json(run / CONFIG_FILE, RunConfig)
     training = found.training if recipe is None else preset(recipe).training
