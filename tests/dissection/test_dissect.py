@@ -28,6 +28,7 @@ def few_questions(monkeypatch):
         "samples.BATCHES": 1,
         "ablations.EDGE_QUESTIONS": 16,
         "subtasks.SEARCH_PAIRS": 100,
+        "paths.PATH_PAIRS": 100,
         "keys.KEY_QUESTIONS": 200,
         "first_digits.CARRY_PAIRS": 20,
         "first_digits.FRESH_QUESTIONS": 100,
@@ -61,6 +62,7 @@ class Watched:
 def test_any_model_can_be_dissected(shape, random_model, few_questions):
     found = dissected(random_model(**shape))
     skipped = {"story"} | ({"mlp"} if shape.get("d_mlp") == 0 else set())
+    skipped |= {"paths"} if "layers" not in shape else set()
     assert {part for part in EXPERIMENTS if getattr(found, part) is None} == skipped
     assert set(found.statements()) == set(EXPERIMENTS) - skipped
     again = msgspec.json.decode(msgspec.json.encode(found), type=Dissection)
@@ -95,7 +97,7 @@ def test_parts_found_before_a_stop_are_handed_over(random_model, few_questions):
 
 def test_every_part_says_how_far_it_is(random_model, few_questions):
     watched = Watched()
-    dissected(random_model(digits=2), progress=watched)
+    dissected(random_model(digits=2, layers=2), progress=watched)
     assert watched.parts == [part for part in EXPERIMENTS if part != "story"]
     assert all(watched.answers[part] > 0 for part in watched.parts)
 

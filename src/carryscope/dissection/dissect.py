@@ -31,6 +31,7 @@ from carryscope.dissection.attention import AttentionFinding, study_attention
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.first_digits import FirstDigitsFinding, study_first_digits
 from carryscope.dissection.keys import MlpFinding, study_mlp
+from carryscope.dissection.paths import PathsFinding, study_paths
 from carryscope.dissection.purposes import SubtasksFinding
 from carryscope.dissection.samples import Samples
 from carryscope.dissection.story import TrainingStory, training_story
@@ -44,7 +45,17 @@ from carryscope.version import __version__
 
 Metrics = Callable[[], Sequence[StepRecord]]
 
-EXPERIMENTS = ("attention", "edges", "heads", "nodes", "subtasks", "mlp", "first_digits", "story")
+EXPERIMENTS = (
+    "attention",
+    "edges",
+    "heads",
+    "nodes",
+    "subtasks",
+    "paths",
+    "mlp",
+    "first_digits",
+    "story",
+)
 """The parts of a dissection, in the order in which they are made."""
 
 STUDIES: dict[str, Callable[..., object]] = {
@@ -53,6 +64,7 @@ STUDIES: dict[str, Callable[..., object]] = {
     "heads": study_heads,
     "nodes": study_nodes,
     "subtasks": study_subtasks,
+    "paths": study_paths,
     "mlp": study_mlp,
     "first_digits": study_first_digits,
 }
@@ -79,6 +91,8 @@ class Dissection(Finding, frozen=True, kw_only=True):
     """Each node: what fails without it."""
     subtasks: SubtasksFinding | None = None
     """The purpose map, by interchange."""
+    paths: PathsFinding | None = None
+    """What is computed at one row and read at another; none in a model of one layer."""
     mlp: MlpFinding | None = None
     """The keys of the MLP; none in an attention-only model."""
     first_digits: FirstDigitsFinding | None = None
@@ -93,7 +107,7 @@ class Dissection(Finding, frozen=True, kw_only=True):
 
     def missing(self, parts: Sequence[str], *, trained: bool) -> list[str]:
         """The parts that apply to the model and were not made."""
-        applies = {"mlp": self.model.d_mlp > 0, "story": trained}
+        applies = {"mlp": self.model.d_mlp > 0, "paths": self.model.layers > 1, "story": trained}
         return [part for part in parts if part not in self.made and applies.get(part, True)]
 
     def statements(self) -> dict[str, str]:

@@ -31,9 +31,11 @@ from carryscope.task.operation import OPERATIONS, Array, Operation, State
 from carryscope.task.questions import Questions
 from carryscope.task.tokens import NEGATIVE, POSITIVE, VOCABULARIES, Format
 
-STATE, CARRY_IN, DIGIT, SIGN, OPERATOR = "state", "carry_in", "digit", "sign", "operator"
+STATE, CARRY_OUT, CARRY_IN, DIGIT = "state", "carry_out", "carry_in", "digit"
+SIGN, OPERATOR = "sign", "operator"
 """What a part can carry, besides the sub-tasks of the operation (BA, MC1, MS9): the state, MC1 and
-MS9 together; the arriving carry; the finished answer digit; the answer's sign; the operator."""
+MS9 together; the carry that leaves a column, wherever below it was made; the arriving carry; the
+finished answer digit; the answer's sign; the operator."""
 
 MAKING = {one.subtasks.makes for one in OPERATIONS.values()}
 PASSING = {one.subtasks.passes for one in OPERATIONS.values()}
@@ -50,6 +52,7 @@ def in_words(operation: Operation) -> dict[str, str]:
         names.makes: f"the {words.carry} made ({names.makes}) in {{}}",
         names.passes: f"whether {{}} {words.column[State.PROPAGATE]} ({names.passes})",
         STATE: "the state of {}",
+        CARRY_OUT: f"the {words.carry} that leaves {{}}",
         CARRY_IN: f"the arriving {words.carry}",
         DIGIT: "the finished digit",
         SIGN: "the sign",
@@ -72,16 +75,17 @@ class Hypothesis(NamedTuple):
     def reach(self) -> int:
         """How far below its digit an adder must look for this variable to matter."""
         if self.kind not in MAKING | PASSING | {STATE}:
-            return ALGORITHM_1_REACH
+            return max(ALGORITHM_1_REACH, self.digit * (self.kind == CARRY_OUT))
         return max(ALGORITHM_1_REACH, self.digit - self.column + (self.kind not in MAKING))
 
 
-def hypotheses_for(digit: int, layout: Format) -> list[Hypothesis]:
+def hypotheses_for(digit: int, layout: Format, *, resolved: bool = False) -> list[Hypothesis]:
     """Everything a part could carry that one answer digit depends on.
 
-    If two predict the same and score the same, the first, which says less, is named. The sign of a
-    difference is its highest digit: the borrow out of the columns as they are written. A_n of a
-    difference is always 0, and depends on nothing.
+    With `resolved` also the carries that leave lower columns: a part at another row than the
+    digit's can have resolved some of the cascade. If two predict the same and score the same, the
+    first, which says less, is named. The sign of a difference is its highest digit: the borrow out
+    of the columns as they are written. A_n of a difference is always 0, and depends on nothing.
     """
     operation, digits = layout.operation, layout.digits
     names = operation.subtasks
@@ -93,10 +97,13 @@ def hypotheses_for(digit: int, layout: Format) -> list[Hypothesis]:
         for column in reversed(range(min(digit, digits)))
         for kind in (names.makes, names.passes, STATE)
     ]
+    leaving = [
+        Hypothesis(CARRY_OUT, c, digit) for c in range(1, min(digit - 1, digits)) if resolved
+    ]
     carry = [Hypothesis(CARRY_IN, digit, digit)] if 0 < digit <= digits else []
     sign = [Hypothesis(SIGN, digit, digit)] if operation.signed and digit < digits else []
     operator = [Hypothesis(OPERATOR, digit, digit)] if operation.parts else []
-    return [*own, *below, *carry, *sign, *operator, Hypothesis(DIGIT, digit, digit)]
+    return [*own, *below, *leaving, *carry, *sign, *operator, Hypothesis(DIGIT, digit, digit)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +196,9 @@ class Pairs:
             made[:, column] = brought.make_carry[:, column]
         if kind in (self._names.passes, STATE):
             nine[:, column] = brought.make_sum_9[:, column]
+        if kind == CARRY_OUT:
+            made[:, : column + 1] = brought.make_carry[:, : column + 1]
+            nine[:, : column + 1] = brought.make_sum_9[:, : column + 1]
         return _written(own, digit, _carried(made, nine, place, reach))
 
     def _read_otherwise(self, kind: str, digit: int) -> Columns:

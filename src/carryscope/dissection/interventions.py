@@ -6,6 +6,7 @@ the engine evaluates. Nothing here touches a model.
     Ablate("blocks.0.attn.hook_z", rows=(13,), heads=(2,), how="mean")
     Patch("blocks.0.hook_mlp_out", rows=(13,), source=other_questions)
     Cut("blocks.0.attn.hook_pattern", rows=(13,), keys=(2, 8))
+    Route((Node(8, 0),), Node(13, 1, (0,)), other_questions, into=("value",))
 
 A *node* is one head, or the MLP, of one layer at one row: `P13.L0.H2`, `P13.L0.MLP`. Without
 a row (`L0H2`, or `H2` in a model of one layer) the name means the part at every row.
@@ -62,9 +63,6 @@ class Cut:
     heads: tuple[int, ...] | None = None
 
 
-Intervention = Ablate | Patch | Cut
-
-
 class Node(NamedTuple):
     """One head of a layer at a row, or several taken together; with no heads, the MLP."""
 
@@ -98,6 +96,42 @@ class Node(NamedTuple):
         if row is None or layer is None:
             raise CallError(f"A node is written like P13.L0.H2 or P13.L0.MLP. Got '{text}'.")
         return cls(row, layer, heads)
+
+
+Into = Literal["query", "key", "value"]
+"""How a head reads a position: as its own row, when it looks where to attend, when it attends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """Replace what nodes write by its value in other questions, but only as one reader sees it.
+
+    All else stays clean, other readers of the same nodes included: this is the direct path from
+    the senders to the receiver. What the receiver then writes goes wherever it goes.
+    """
+
+    senders: tuple[Node, ...]
+    receiver: Node
+    """Heads of a later layer, which can read any row up to theirs, or an MLP, which reads its own
+    row: of a later layer, or of the senders' own if they are heads."""
+    source: Questions
+    into: tuple[Into, ...] = ("query", "key", "value")
+    """For heads, through what they read the senders."""
+
+    @property
+    def site(self) -> str:
+        return self.receiver.site
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        return (self.receiver.row,)
+
+    @property
+    def heads(self) -> tuple[int, ...] | None:
+        return self.receiver.heads or None
+
+
+Intervention = Ablate | Patch | Cut | Route
 
 
 def _parsed(text: str) -> tuple[int | None, int | None, tuple[int, ...]]:
@@ -175,11 +209,25 @@ def check(change: Intervention, config: ModelConfig, questions: int) -> None:
         raise CallError(f"Each head can be named once. Got heads {heads}.")
     if any(not 0 <= head < config.heads for head in heads):
         raise CallError(f"Heads must be between 0 and {config.heads - 1}. Got {change}")
-    if isinstance(change, Patch) and len(change.source) != questions:
+    if isinstance(change, Route):
+        for sender in change.senders:
+            reaches = sender.row in _read_by(change, sender)
+            if not reaches or sender.row < 0 or max(sender.heads, default=0) >= config.heads:
+                raise CallError(f"{change.receiver} does not read {sender}.")
+    if isinstance(change, Patch | Route) and len(change.source) != questions:
         raise CallError(
             f"A patch needs one source for each of the {questions} questions. "
             f"Got {len(change.source)}."
         )
+
+
+def _read_by(route: Route, sender: Node) -> range:
+    """The rows at which the receiver of a route reads nodes like the sender."""
+    own = range(route.receiver.row, route.receiver.row + 1)
+    if route.receiver.layer > sender.layer:
+        return range(route.receiver.row + 1) if route.receiver.heads else own
+    same = route.receiver.layer == sender.layer and sender.heads and not route.receiver.heads
+    return own if same else range(0)
 
 
 def layer_and_part(change: Intervention, config: ModelConfig) -> tuple[int, str]:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
@@ -33,25 +32,17 @@ from carryscope.dissection.hypotheses import (
     STATE,
     Hypothesis,
     Pairs,
-    Prediction,
-    hypotheses_for,
     in_words,
 )
+from carryscope.dissection.interchange import MAJORITY, Interchange
 from carryscope.dissection.interventions import Node, all_nodes
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.dissection.samples import Samples
 from carryscope.model.config import ModelConfig
 from carryscope.task.columns import ALGORITHM_1_REACH
-from carryscope.task.operation import Array
 
 SEARCH_PAIRS = 2000
 """Pairs of questions, each with its own share of nines: the rarest hypotheses get over 100."""
-
-LEAST_PAIRS = 30
-"""With fewer pairs a hypothesis is not tested, and two hypotheses count as the same."""
-
-MAJORITY = 0.5
-"""A part that decides a variable decides it more often than not."""
 
 
 def study_subtasks(engine: Engine, samples: Samples, advance: Advance = unheard) -> SubtasksFinding:
@@ -69,97 +60,54 @@ def study_subtasks(engine: Engine, samples: Samples, advance: Advance = unheard)
     )
 
 
-class Rival(NamedTuple):
-    """A control hypothesis, on the pairs where it and the one tested predict different digits."""
-
-    name: str
-    follows_this: Share
-    follows_rival: Share
-
-    @property
-    def margin(self) -> float:
-        """How far the intervals are apart; negative if they overlap."""
-        return self.follows_this.low - self.follows_rival.high
-
-
 class _Search:
     """The search in progress."""
 
     def __init__(self, engine: Engine, pairs: Pairs, advance: Advance) -> None:
-        self._engine, self._pairs, self._advance = engine, pairs, advance
+        self._engine, self._pairs = engine, pairs
         self._layout, self._digits = engine.layout, engine.config.digits
-        self._places = range(self._digits + 1 + self._layout.operation.signed)
-        """Answer digits, units first; and the sign, where there is something to decide."""
-        self._said: dict[Node, Array] = {}
-        self._clean = engine.answers(pairs.base).predicted[0][:, ::-1]
-        self._predictions: dict[int, dict[Hypothesis, Prediction]] = {
-            k: {
-                h: pairs.predict(h, right=self._clean[:, k] == pairs.own_digit(k))
-                for h in hypotheses_for(k, self._layout)
-            }
-            for k in self._places
-        }
+        self._swaps: Interchange[Node] = Interchange(engine, pairs, advance)
         self.purposes: list[Purpose] = []
-        self.tests = 0
+
+    @property
+    def tests(self) -> int:
+        """Hypotheses tested so far."""
+        return self._swaps.tests
 
     def everywhere(self) -> None:
         """Single nodes first; then sets of heads, for the digits that still miss something."""
-        every, heads = self._places, tuple(range(self._engine.config.heads))
+        every, heads = self._swaps.places, tuple(range(self._engine.config.heads))
         nodes = sorted(all_nodes(self._engine.config), key=lambda node: node.layer)
         self._judge(self._run(nodes, every), every)
         wanting = [k for k in every if self.missing_at(k)]
         places = dict.fromkeys((node.row, node.layer) for node in nodes)
         whole = [Node(*place, heads) for place in places if len(heads) > 1]
-        whole = [row for row in self._run(whole, wanting) if self._does_anything(row, wanting)]
+        whole = [
+            row for row in self._run(whole, wanting) if self._swaps.does_anything(row, wanting)
+        ]
         pairs = [row._replace(heads=pair) for row in whole for pair in combinations(heads, 2)]
         self._judge(self._run([pair for pair in pairs if pair not in whole], wanting), wanting)
         self._judge(whole, wanting)
 
-    def _does_anything(self, part: Node, digits: Sequence[int]) -> bool:
-        """Whether patching a part changes answers enough for a hypothesis to be tested."""
-        changed = (self._said[part] != self._clean)[:, digits].any(1)
-        return bool(changed.sum() >= LEAST_PAIRS)
-
-    def _digits_reached(self, part: Node) -> list[int]:
-        """The answer digits that a change of this part can reach."""
-        last = self._engine.config.layers - 1
-        own = self._engine.layout.answer_rows.stop - 1 - part.row
-        return [k for k in reversed(self._places) if k == own or (k < own and part.layer < last)]
-
     def _run(self, parts: Sequence[Node], digits: Sequence[int]) -> list[Node]:
         """Answer the base questions with each part that reaches a digit taken from the source."""
-        parts = [part for part in parts if set(self._digits_reached(part)) & set(digits)]
-        changes = [part.patched(self._pairs.source) for part in parts]
-        if parts:
-            outcomes = self._engine.answers(self._pairs.base, changes, self._advance)
-            self._said |= dict(zip(parts, outcomes.predicted[:, :, ::-1], strict=True))
+        parts = [part for part in parts if set(self._swaps.reached(part)) & set(digits)]
+        self._swaps.run({part: part.patched(self._pairs.source) for part in parts})
         return parts
 
     def _judge(self, parts: Sequence[Node], digits: Sequence[int]) -> None:
         for part in parts:
-            for k in self._digits_reached(part):
+            for k in self._swaps.reached(part):
                 if k in digits:
                     self._judge_one(part, k)
 
     def _judge_one(self, part: Node, k: int) -> None:
         """Score every hypothesis about one digit; keep the best that beats all its controls."""
-        scores = {
-            h: self._follows(part, h)
-            for h, prediction in self._predictions[k].items()
-            if prediction.telling.sum() >= LEAST_PAIRS
-        }
-        self.tests += len(scores)
-        strong = [h for h, share in scores.items() if share.low > MAJORITY]
+        strong = self._swaps.strong(part, k)
         passed = [purpose for h in strong if (purpose := self._purpose(part, h))]
         found = max(passed, key=lambda purpose: purpose.follows.estimate, default=None)
         if found and not self._carried_by_fewer(found):
             self.purposes.append(found)
-
-    def _follows(self, part: Node, hypothesis: Hypothesis) -> Share:
-        """The share of telling pairs that land on the predicted digit."""
-        prediction = self._predictions[hypothesis.digit][hypothesis]
-        said = self._said[part][:, hypothesis.digit]
-        return Share.of_hits((said == prediction.value)[prediction.telling])
 
     def _carried_by_fewer(self, found: Purpose) -> bool:
         """Whether one head of a set was found to carry a variable of the same column before."""
@@ -173,9 +121,9 @@ class _Search:
 
     def _purpose(self, part: Node, hypothesis: Hypothesis) -> Purpose | None:
         """The purpose, if the hypothesis beats its controls."""
-        follows = self._follows(part, hypothesis)
+        follows = self._swaps.follows(part, hypothesis)
         control = self._best_control(part, hypothesis)
-        nearest = min(self._rivals(part, hypothesis), key=lambda rival: rival.margin)
+        nearest = self._swaps.nearest_rival(part, hypothesis)
         if nearest.margin <= 0 or (control and follows.low <= control[1].high):
             return None
         return Purpose(
@@ -202,32 +150,15 @@ class _Search:
         set would say nothing new. An MLP and the only head of a model have no control node.
         """
         here = (part.row, part.layer)
-        singles = [p for p in self._said if len(p.heads) == 1 and (p.row, p.layer) == here]
-        shares = [(p, self._follows(p, hypothesis)) for p in singles if part.heads and p != part]
-        return max(shares, key=lambda pair: pair[1].estimate, default=None)
-
-    def _rivals(self, part: Node, hypothesis: Hypothesis) -> list[Rival]:
-        """Every other hypothesis that pairs separate from this one, as a control."""
-        k = hypothesis.digit
-        said, ours = self._said[part][:, k], self._predictions[k][hypothesis]
-
-        def against(name: str, value: Array, apart: Array) -> Rival:
-            here, there = (Share.of_hits((said == v)[apart]) for v in (ours.value, value))
-            return Rival(name, here, there)
-
-        rivals = [against("nothing", self._pairs.own_digit(k), ours.telling)]
-        for other, theirs in self._predictions[k].items():
-            apart = ours.sure & theirs.sure & (ours.value != theirs.value)
-            if apart.sum() >= LEAST_PAIRS:
-                rivals.append(against(str(other), theirs.value, apart))
-        return rivals
+        singles = [p for p in self._swaps.said if len(p.heads) == 1 and (p.row, p.layer) == here]
+        return self._swaps.best(hypothesis, [p for p in singles if part.heads and p != part])
 
     def missing_at(self, k: int) -> list[str]:
         """What Algorithm 1 needs for a digit and no head, or set of heads, was found to carry."""
         found = [p for p in self.purposes if p.digit == f"A{k}" and p.heads]
         carried = {(p.kind, p.column) for p in found}
         missing, names = [], self._layout.operation.subtasks
-        if not self._predictions[k]:
+        if not self._swaps.predictions[k]:
             return []
         if k < self._digits and not {(names.base, k), (DIGIT, k)} & carried:
             missing.append(f"{names.base}({k})")
@@ -248,15 +179,17 @@ class _Search:
         if purpose.kind not in (CARRY_IN, DIGIT):
             return False
         k = int(purpose.digit[1:])
-        prediction = self._predictions[k][Hypothesis(purpose.kind, purpose.column, k)]
+        prediction = self._swaps.predictions[k][Hypothesis(purpose.kind, purpose.column, k)]
         part = Node(purpose.row, purpose.layer, tuple(purpose.heads))
-        lands = self._said[part][:, k] == prediction.value
+        lands = self._swaps.said[part][:, k] == prediction.value
         both = (self._pairs.decided_in(k, column, carrying=carry) for carry in (False, True))
         return all(Share.of_hits(lands[prediction.telling & here]).low > MAJORITY for here in both)
 
     def missing(self) -> list[str]:
         """All that is missing, highest digit first."""
-        return [f"A{k}: {name}" for k in reversed(self._places) for name in self.missing_at(k)]
+        return [
+            f"A{k}: {name}" for k in reversed(self._swaps.places) for name in self.missing_at(k)
+        ]
 
 
 def _statement(purposes: list[Purpose], missing: list[str], config: ModelConfig) -> str:
