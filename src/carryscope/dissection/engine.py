@@ -47,6 +47,7 @@ from carryscope.dissection.interventions import (
     check,
     layer_and_part,
 )
+from carryscope.dissection.routing import routed
 from carryscope.model.answer_path import logits_of, normalized
 from carryscope.model.tables import FirstLayerTables, projected
 from carryscope.model.transformer import Block, Transformer
@@ -160,7 +161,7 @@ class Engine:
             if isinstance(one, Patch):
                 source = taken_from(one.source).layers[layer]
             elif isinstance(one, Route):
-                source = _routed(self.model, one, clean, taken_from(one.source))
+                source = routed(self.model, one, clean, taken_from(one.source))
             elif isinstance(one, Ablate) and one.how == "mean":
                 source = self._means[layer]
             else:
@@ -220,41 +221,6 @@ def _edit(one: Intervention, part: str, state: LayerState, source: LayerState) -
         keys=[key for key in keys if key < state.scores.shape[-1]],
         source=source,
     )
-
-
-def _routed(model: Transformer, route: Route, clean: Capture, other: Capture) -> LayerState:
-    """The receiver's layer in the clean state, but for what it makes of the senders' new output."""
-    added: dict[int, Tensor] = {}
-    for node in route.senders:
-        ours, theirs = clean.layers[node.layer], other.layers[node.layer]
-        row, heads = node.row - ours.first_row, list(node.heads)
-        wrote = [
-            state.heads[:, row, heads].sum(1) if heads else state.mlp[:, row]
-            for state in (theirs, ours)
-        ]
-        added[node.row] = added.get(node.row, torch.zeros_like(wrote[0])) + wrote[0] - wrote[1]
-    layer, row = route.receiver.layer, route.receiver.row
-    state, block = clean.layers[layer], block_of(model, layer)
-    at = row - state.first_row
-    if not route.receiver.heads:
-        middle, after = state.middle[:, at] + added[row], state.after.clone()
-        after[:, at] = state.middle[:, at] + before_mlp(block, middle).written() - middle
-        return state._replace(after=after)
-    positions = sorted(added)
-    before = clean.layers[layer - 1].after[:, positions]
-    before = before + torch.stack([added[position] for position in positions], dim=1)
-    read = dict(
-        zip(("query", "key", "value"), (state.query, state.key, state.written), strict=True)
-    )
-    new = dict(zip(read, projected(block.attn, normalized(block.ln1, before)), strict=True))
-    for part in route.into:
-        read[part] = read[part].clone()
-        read[part][:, positions] = new[part]
-    seen = slice(0, row + 1)
-    scores = torch.einsum("bhe,bphe->bhp", read["query"][:, row], read["key"][:, seen])
-    heads_now = state.heads.clone()
-    heads_now[:, at] = attend(scores[:, :, None], read["value"][:, seen])[:, 0]
-    return state._replace(heads=heads_now)
 
 
 def _each(change: Change) -> tuple[Intervention, ...]:

@@ -12,14 +12,14 @@ first. Digits, d_model and d_head must stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import torch
-from torch import Tensor
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
-from carryscope.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    from carryscope.model.transformer import Transformer
 
 _STAYS, _GROWS = ("digits", "d_model", "d_head"), ("layers", "heads", "d_mlp", "vocabulary")
 
@@ -50,8 +50,9 @@ def new_parts(donor: ModelConfig, model: ModelConfig) -> tuple[str, ...]:
 
 def take_over(model: Transformer, donor: Transformer, *, but: frozenset[str] = frozenset()) -> None:
     """Fill a model with its donor's weights, except for the parameters named in `but`."""
-    places = _places(donor.config, model.config)
-    taken: Mapping[str, Tensor] = donor.state_dict()
+    import torch
+
+    places, taken = _places(donor.config, model.config), donor.state_dict()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name in but:
@@ -59,15 +60,12 @@ def take_over(model: Transformer, donor: Transformer, *, but: frozenset[str] = f
             if name.endswith(("W_O", "W_out")):
                 parameter.zero_()
             if name in taken:
-                where = [
-                    places.get((name, axis), range(n)) for axis, n in enumerate(taken[name].shape)
-                ]
-                parameter[torch.meshgrid(*map(torch.tensor, map(list, where)), indexing="ij")] = (
-                    taken[name]
-                )
+                sizes = enumerate(taken[name].shape)
+                where = [torch.tensor(places.get((name, axis), range(n))) for axis, n in sizes]
+                parameter[torch.meshgrid(*where, indexing="ij")] = taken[name]
 
 
-def _places(donor: ModelConfig, model: ModelConfig) -> dict[tuple[str, int], list[int]]:
+def _places(donor: ModelConfig, model: ModelConfig) -> dict[tuple[str, int], Sequence[int]]:
     """Where tokens and positions of the donor are in the model, by parameter and axis."""
     symbols = [model.layout.symbols.index(symbol) for symbol in donor.layout.symbols]
     rows = model.layout.first_row + 1
