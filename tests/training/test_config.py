@@ -48,6 +48,7 @@ def test_the_batch_stays_and_then_grows_along_a_line():
         ({"optimizer": "adam"}, "weight_decay must be 0 with adam. Got 0.1."),
         ({"sharpness": -0.1}, "sharpness must be at least 0. Got -0.1."),
         ({"sharpness_start": 1.5}, "sharpness_start must be between 0 and 1. Got 1.5."),
+        ({"hard_start": -0.5}, "hard_start must be between 0 and 1. Got -0.5."),
         ({"head_delay": -1}, "head_delay must be at least 0. Got -1."),
         ({"stream": "authors", "nines": 0.5}, "nines must be 0 with the authors' stream. Got 0.5."),
         ({"stream": "authors", "enriched_batches": 0.4}, "enriched_batches must be 0.2 with the"),

@@ -24,6 +24,7 @@ VARIANTS = {
     "paper": ("paper-5", {"steps": 6, "d_model": 24, "digits": 3, "format": "signed"}),
     "fast": ("fast-5", {"steps": 10, "d_model": 24, "head_delay": 3, "final_batch": 80}),
     "reuse, two layers": ("reuse-5", {"steps": 8, "d_model": 24, "layers": 2}),
+    "hard questions": ("tiny", {"steps": 10, "d_model": 24, "hard_start": 0.3}),
     "attention only": ("tiny", {"steps": 8, "d_model": 24, "d_mlp": 0, "digits": 1}),
 }
 QUICK = run_config("tiny", {"steps": 12, "d_model": 24})

@@ -50,7 +50,7 @@ Stream = Literal["ours", "authors"]
 
 _SHARES = (
     "enriched_batches enriched_cells nines near_nines nines_start paper_tail sharpness_start "
-    "differences"
+    "differences hard_start"
 ).split()
 
 _NOT_NEGATIVE = (
@@ -166,6 +166,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Patterns of columns such as KPPG* (kill, propagate, propagate, generate, any), highest
     first: half of each batch is drawn from them, evenly."""
 
+    hard_start: float = 1.0
+    """The first part of the steps. After it half of each batch are questions that climb towards
+    what the model gets wrong (`climbing.Climbers`), and take the place of the patterns."""
+
     start_weights: str = ""
     """Hash of the weights that the training starts from; empty if all weights are drawn."""
 
@@ -229,6 +233,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def sharpness_at(self, step: int) -> float:
         """The cost of reading several columns, at a step."""
         return self.sharpness * min(1.0, max(0.0, 2 * (step / self.steps - self.sharpness_start)))
+
+    def hard_at(self, step: int) -> int:
+        """Questions in the batch of a step that climb towards what the model gets wrong."""
+        return self.batch_at(step) // 2 if step >= self.hard_start * self.steps else 0
 
     def rate(self, step: int) -> float:
         """The share of `learning_rate` used at a step, counted from 0."""

@@ -75,6 +75,17 @@ EXACT = TrainingConfig(
 """For one head per column, which can see every column that decides a carry. With less between two
 starts, two heads may settle on one column. The sharpness makes proofs short."""
 
+
+def cascades(digits: int, shortest: int) -> tuple[str, ...]:
+    """Every pattern of at least so many nines above a column that decides: ***PPPK to PPPPPPG."""
+    return tuple(
+        f"{'*' * (digits - 1 - column - nines)}{'P' * nines}{state}{'*' * column}"
+        for state in "KG"
+        for column in range(digits)
+        for nines in range(shortest, digits - column)
+    )
+
+
 PRESETS: Mapping[str, Preset] = {
     "fast-5": Preset(
         "Our recipe, the default: the paper's 5-digit model, trained in a minute or two.",
@@ -93,6 +104,20 @@ PRESETS: Mapping[str, Preset] = {
         3,
         ModelConfig(heads=5, d_model=160, d_mlp=192),
         EXACT,
+    ),
+    "exact-7": Preset(
+        "Seven digits and eight heads, meant to answer every question right.",
+        8,
+        ModelConfig(digits=7, heads=8, d_model=160, d_mlp=192),
+        replace(
+            EXACT,
+            steps=12_000,
+            final_batch=256,
+            head_delay=300,
+            sharpness_start=0.4,
+            patterns=cascades(7, 3),
+            hard_start=0.5,
+        ),
     ),
     "paper-5": Preset(
         "The paper's main model, and its authors' own draw: 5 digits, 3 heads, 5,000 steps.",

@@ -6,13 +6,18 @@ packed into tensors and restored, and then continues exactly as if nothing had h
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from carryscope.model.answer_path import answer_rows, logits_of
+from carryscope.model.answer_path import answer_logits, answer_rows, logits_of
 from carryscope.model.config import BYTES
 from carryscope.model.transformer import Transformer, initialise, paper_std
 from carryscope.task.columns import Columns
+from carryscope.task.operation import Array
+from carryscope.task.questions import Questions
+from carryscope.training.climbing import Climbers
 from carryscope.training.config import RunConfig, TrainingConfig, part_of
 from carryscope.training.data import training_batch
 from carryscope.training.growing import take_over
@@ -22,6 +27,7 @@ _EMBEDDINGS = ("embed.W_E", "pos_embed.W_pos")
 _ATTENTION = ("W_Q", "W_K")
 _PER_HEAD = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V")
 _MOMENTS = ("exp_avg", "exp_avg_sq")
+_POOL = "climbers.pool"
 
 
 def memory_needed(config: RunConfig) -> int:
@@ -50,6 +56,7 @@ class Trainer:
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(part_of(name) not in self.recipe.freeze)
         self.optimizer = self._make_optimizer()
+        self.climbers = Climbers(self.recipe.seed, config.model.layout)
 
     def start_from(self, donor: Transformer) -> None:
         """Take over a donor's weights, except in the parts that are drawn anew."""
@@ -60,7 +67,7 @@ class Trainer:
     def advance(self) -> StepRecord:
         """Make one step on fresh questions."""
         layout = self.model.config.layout
-        questions = training_batch(self.recipe, layout.digits, self.step, layout.operation)
+        questions = self._batch()
         tokens = torch.from_numpy(layout.encode(questions))
         rows = answer_rows(self.model, tokens)
         chances = logits_of(self.model, rows.written()).double().log_softmax(-1)
@@ -74,6 +81,23 @@ class Trainer:
         self._update()
         self.step += 1
         return step_record(self.step, losses.detach().numpy(), Columns.of(questions))
+
+    def _batch(self) -> Questions:
+        """The questions of the next step. Those that climb take the place of the first ones."""
+        layout = self.model.config.layout
+        questions = training_batch(self.recipe, layout.digits, self.step, layout.operation)
+        hard = self.recipe.hard_at(self.step)
+        if not hard:
+            return questions
+        climbed = self.climbers.climbed(self.step, hard, self._loss_of)
+        return Questions.joined([climbed, questions[hard:]])
+
+    @torch.no_grad()
+    def _loss_of(self, questions: Questions) -> Float[Array, " batch"]:
+        layout = self.model.config.layout
+        tokens = torch.from_numpy(layout.encode(questions))
+        chances = answer_logits(self.model, tokens).double().log_softmax(-1)
+        return token_losses(chances, layout.answer_part(tokens)).sum(-1).numpy()
 
     def _update(self) -> None:
         self._hold_back_heads()
@@ -94,12 +118,15 @@ class Trainer:
                 parameter.grad[heads:] = 0.0
 
     def state(self) -> dict[str, Tensor]:
-        """Weights and optimizer moments, by name."""
+        """Weights, optimizer moments and, once there are any, hard questions, by name."""
         tensors = {f"weight.{name}": p.detach() for name, p in self.model.named_parameters()}
         for name, parameter in self.model.named_parameters():
             for moment in _MOMENTS:
                 if parameter in self.optimizer.state:
                     tensors[f"{moment}.{name}"] = self.optimizer.state[parameter][moment]
+        if self.recipe.hard_start < 1:
+            pair = self.climbers.pool.first, self.climbers.pool.second
+            tensors[_POOL] = torch.from_numpy(np.stack(pair))
         return tensors
 
     def restore(self, step: int, tensors: dict[str, Tensor]) -> None:
@@ -112,6 +139,8 @@ class Trainer:
                     moments = {moment: tensors[f"{moment}.{name}"].clone() for moment in _MOMENTS}
                     done = torch.tensor(float(step))
                     self.optimizer.state[parameter] = {"step": done, **moments}
+        if self.recipe.hard_start < 1:
+            self.climbers.pool.first[:], self.climbers.pool.second[:] = tensors[_POOL].numpy()
 
     def _initial_std(self, name: str) -> float:
         std = self.recipe.init_std or paper_std(self.model.config)
