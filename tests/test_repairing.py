@@ -13,12 +13,13 @@ from carryscope import repairing
 from carryscope.cli.main import run as call
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Stopped
-from carryscope.core.storage import read_json
+from carryscope.core.storage import read_json, write_json
 from carryscope.dissection.attention import study_attention
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples
 from carryscope.repairing import REPAIR, failing_patterns, repair
 from carryscope.report.findings import parts_of
+from carryscope.stages import RISK
 from carryscope.task.columns import Columns
 from carryscope.task.sampling import with_patterns
 from carryscope.training.config import RunConfig
@@ -169,6 +170,16 @@ def test_what_cannot_be_repaired_is_refused_in_one_line(failing, tmp_path, chang
         out = source.directory
     with pytest.raises(CallError, match=message):
         repair(source, out, minutes=change.get("minutes", 5.0), threads=1)
+
+
+def test_a_risk_of_other_weights_is_measured_again(failing, tmp_path):
+    true = failing.risk()
+    shutil.copytree(failing.directory, tmp_path / "run")
+    lie = msgspec.structs.replace(true, weights_sha256="0" * 64, evaluated=1)
+    write_json(tmp_path / "run" / RISK.file, lie)
+    found = repair(cs.load(tmp_path / "run"), tmp_path / "out", minutes=0.0001, threads=1)
+    assert found.rounds[0].evaluated == true.evaluated
+    assert found.rounds[0].wrong == true.teacher_forced
 
 
 def test_an_imported_model_is_repaired_without_a_recipe(failing, tmp_path):
