@@ -29,22 +29,23 @@ from carryscope.report.lapse import moments
 from carryscope.report.nodes import UNKNOWN, UNUSED, node_words
 from carryscope.report.sections.verdict import is_proved
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import is_sum, row_names
-from carryscope.task.operation import ADD, BASE, Operation
+from carryscope.report.words import is_sum, nines, row_names
+from carryscope.task.operation import ADD, BASE, SUBTRACT, Operation
 from carryscope.task.questions import Questions
-from carryscope.task.tokens import POSITIVE
+from carryscope.task.tokens import POSITIVE, Format
 from carryscope.verification.risk import RiskFinding
 
-NO_CARRY, CARRIES = ("12345", "54321"), ("23816", "15327")
-"""Digit for digit, repeated to the left: no column passes a carry on."""
+PLAIN = {
+    ADD: (("12345", "54321"), ("23816", "15327")),
+    SUBTRACT: (("98765", "12344"), ("91826", "15319")),
+}
+"""Numbers without a carry and with carries, repeated to the left; no column passes one on."""
 
 CASCADES = {
-    "Simple US9": ("25+79", "one nine"),
-    "Cascade 2": ("445+555", "two nines"),
-    "Cascade 3": ("1234+8769", "three nines"),
-    "Cascade 4": ("54321+45679", "four nines"),
+    ADD: ["25+79", "445+555", "1234+8769", "54321+45679"],
+    SUBTRACT: ["100-1", "1000-1", "10000-1"],
 }
-"""Sums to begin with; each needs one digit more than the one before."""
+"""Questions to begin with: a carry passes one column, then one more in each."""
 
 CHUNK = 128
 """Questions at a time while means are taken: a few megabytes for each site."""
@@ -76,7 +77,7 @@ def live_model(shelf: Shelf, model: Transformer, question: str = "") -> LiveMode
     """A model with what was found about it; its explorer opens on the question."""
     found, risk = shelf.dissection, shelf.risk
     weights, places = pack(model, found.seed if found else 0)
-    chosen = examples(model.config.digits)
+    chosen = examples(model.config.layout)
     sums = [example["sum"] for example in chosen]
     data = {
         "layout": _layout(model.config),
@@ -102,14 +103,20 @@ def _failures(risk: RiskFinding, model: Transformer) -> list[tuple[str, str]]:
     return [(text, layout.text(tokens)) for text, tokens in zip(sums, said, strict=True)]
 
 
-def examples(digits: int) -> list[dict[str, str]]:
-    """Sums to pick, from no carry at all to one that passes four nines, as far as they fit."""
-    first, second = ("+".join((n * digits)[-digits:] for n in pair) for pair in (NO_CARRY, CARRIES))
-    cases = {
-        "BA": (first, "no carry"),
-        "UC1": (second, "carries"),
-        **dict(list(CASCADES.items())[: digits - 1]),
-    }
+def examples(layout: Format) -> list[dict[str, str]]:
+    """Questions to pick, from no carry to one that passes four columns, as far as they fit."""
+    cases: dict[str, tuple[str, str]] = {}
+    for one in layout.operation.each_part:
+        words, (base, uses, passes) = one.words, one.subtasks.classes
+        about = (f"no {words.carry}", words.carries)
+        for label, said, pair in zip((base, uses), about, PLAIN[one], strict=True):
+            text = one.symbol.join((number * layout.digits)[-layout.digits :] for number in pair)
+            cases[label] = (text, said)
+        for depth, text in enumerate(CASCADES[one], start=1):
+            label = f"Simple {passes}" if depth == 1 else f"Cascade {depth}"
+            label += " -" * (label in cases)
+            if is_sum(text, layout):
+                cases[label] = (text, nines(depth, words))
     return [{"label": label, "sum": text, "about": about} for label, (text, about) in cases.items()]
 
 
@@ -117,6 +124,7 @@ def _layout(config: ModelConfig) -> dict[str, Any]:
     """The shape of the model and of its questions, as the page's scripts call them."""
     layout = config.layout
     names = layout.position_names
+    operations = [_operation(one) for one in layout.operation.each_part]
     return {
         "digits": config.digits,
         "signs": layout.signs,
@@ -134,7 +142,8 @@ def _layout(config: ModelConfig) -> dict[str, Any]:
         "answerNames": layout.answer_names,
         "rowNames": [*names[: layout.first_row], *row_names(layout)],
         "epsilon": LAYER_NORM_EPSILON,
-        "operation": _operation(ADD),
+        "operations": operations,
+        "operation": operations[0] | {"words": layout.operation.words},
     }
 
 
@@ -147,6 +156,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "raw": operation.raw.tolist(),
         "state": operation.state.tolist(),
         "step": operation.step,
+        "signed": operation.signed,
         "subtasks": operation.subtasks,
         "words": operation.words,
     }

@@ -67,7 +67,8 @@ class Words:
     base_verb: str
     """What it can do: add."""
     carry: str
-    """What travels from column to column."""
+    """What travels from column to column, and `carries`: several of them."""
+    carries: str
     passing: str
     """A column that passes it on, and `passing_plural`: nines."""
     passing_plural: str
@@ -210,6 +211,7 @@ ADD = Operation(
         verb="adds",
         base_verb="add",
         carry="carry",
+        carries="carries",
         passing="nine",
         passing_plural="nines",
         column={
@@ -238,6 +240,7 @@ SUBTRACT = Operation(
         verb="subtracts",
         base_verb="subtract",
         carry="borrow",
+        carries="borrows",
         passing="equal pair",
         passing_plural="equal pairs",
         column={
@@ -267,6 +270,7 @@ MIXED = Operation(
         verb="adds and subtracts",
         base_verb="add and subtract",
         carry="carry",
+        carries="carries",
         passing="passing column",
         passing_plural="passing columns",
         column=dict(zip(State, ("kills", "propagates", "generates"), strict=True)),

@@ -199,11 +199,13 @@ def test_asked_in_any_order_with_any_parts_a_machine_gives_what_a_fresh_one_give
     assert kept == explorer.call(code, asked)
 
 
+@pytest.mark.parametrize("operation", ["addition", "subtraction", "mixed"])
 def test_a_signed_question_that_python_answers_by_its_fast_path_comes_out_the_same(
-    explore_model, random_model
+    operation, explore_model, random_model
 ):
-    model = random_model(digits=4, format="signed", heads=1)
-    questions = Samples(4, seed=5).varied[:20]
+    shape = {"digits": 4, "format": "signed", "vocabulary": 15, "heads": 1}
+    model = random_model(operation=operation, **shape)
+    questions = Samples.of(model.config.layout, 5).varied[:300:7]
     tokens = torch.from_numpy(model.config.layout.encode(questions))
     with torch.inference_mode():
         expected = answer_logits(model, tokens).numpy()

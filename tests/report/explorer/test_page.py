@@ -17,7 +17,8 @@ from carryscope.model.files import with_weights
 from carryscope.report.explorer import examples, reference_means, sayings
 from carryscope.report.page import EXPLORER_SCRIPTS, EXPLORER_STYLES, explorer_page
 from carryscope.task.columns import Columns
-from carryscope.task.questions import parse_question
+from carryscope.task.operation import OPERATIONS
+from carryscope.task.tokens import Format
 from carryscope.training.checkpoint import kept_weights
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
@@ -205,15 +206,28 @@ def test_a_link_to_another_place_on_the_page_is_left_alone(explore, shipped_page
     assert page.evaluate("location.hash") == "#try"
 
 
-@pytest.mark.parametrize("digits", [1, 2, 3, 4, 5, 10, 20])
-def test_examples_are_of_the_class_they_are_said_to_be(digits):
-    chosen = examples(digits)
-    labels = ["BA", "UC1", "Simple US9", "Cascade 2", "Cascade 3", "Cascade 4"]
-    assert [example["label"] for example in chosen] == labels[: min(digits, 5) + 1]
+LABELS = {
+    "addition": ["BA", "UC1", "Simple US9", "Cascade 2", "Cascade 3", "Cascade 4"],
+    "subtraction": ["MD", "UB", "Simple UZ", "Cascade 2", "Cascade 3"],
+}
+
+
+@pytest.mark.parametrize("operation", LABELS)
+@pytest.mark.parametrize("digits", [2, 3, 4, 5, 10, 20])
+def test_examples_are_of_the_class_they_are_said_to_be(digits, operation):
+    layout = Format(digits, "signed", 15, OPERATIONS[operation])
+    chosen, labels = examples(layout), LABELS[operation]
+    most = digits + 1 - (operation == "subtraction")
+    assert [example["label"] for example in chosen] == labels[:most]
     for travelled, example in enumerate(chosen):
-        columns = Columns.of(parse_question(example["sum"], digits))
+        columns = Columns.of(layout.parse(example["sum"]))
         distance = np.where(columns.carry_in, columns.look_ahead + 1, 0).max()
-        assert distance == travelled, f"{example['label']}: the carry passes {distance - 1} nines"
+        assert distance == travelled, f"{example['label']}: it passes {distance - 1} columns"
+
+
+def test_a_mixed_model_has_examples_of_both_operations():
+    sums = [example["sum"] for example in examples(Format(5, "signed", 15, OPERATIONS["mixed"]))]
+    assert {"445+555", "1000-1"} <= set(sums)
 
 
 def test_means_are_those_of_the_engine(random_model):

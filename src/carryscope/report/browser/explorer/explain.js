@@ -16,7 +16,7 @@ function insight(result, row, layout) {
     const readers = shares.filter(({ share }) => share[column] > READS).map(({ name }) => name);
     if (readers.length) read.set(column, readers);
   }
-  const { lookAhead, carrying } = columnsOf(result.state.question, layout)[k];
+  const { lookAhead, carrying } = columnsOf(result.state.question)[k];
   const deciding = k ? Math.max(0, k - 1 - lookAhead) : null;
   const blind = [];
   for (let column = Math.min(k, layout.digits - 1); column >= (deciding ?? k); column--) {
@@ -57,21 +57,23 @@ function explanation(result, row, layout) {
   const wrong = `${name} is ${written} and should be ${truth}`;
   if (misled)
     return `${wrong}: a digit before it is wrong. After the true ones the model writes ${truth}.`;
-  const origin = originWords(found, result.state.question, layout);
+  const origin = originWords(found, result.state.question);
   const carried = assumed(found, written, result.state.question, layout);
-  const end = conclusion(found, name, carried, layout);
+  const end = conclusion(found, name, carried, layout, result.state.question);
   return `${wrong}: ${origin}, and to write ${name} ${reads}. ${end}`;
 }
 
 // Whether the digit would be right if a carry arrived, or if none did; null if it fits neither.
-function assumed({ k, carrying }, written, { first, second }, { digits, operation }) {
+function assumed({ k, carrying }, written, question, { digits }) {
+  const { first, second, operation } = inOrder(question);
   const { raw, step, base } = operation;
   const value = k < digits ? raw[first[k]][second[k]] : 0;
   const other = (value + step * (carrying ? 0 : 1) + base) % base;
   return written === String(other) ? !carrying : null;
 }
 
-function originWords({ k, deciding, carrying }, { first, second }, { operation }) {
+function originWords({ k, deciding, carrying }, question) {
+  const { first, second, operation } = inOrder(question);
   const { words, state } = operation;
   if (deciding === null) return `no ${words.carry} can arrive at column 0`;
   if (carrying) return `the ${words.carry} is made in column ${deciding}`;
@@ -81,7 +83,7 @@ function originWords({ k, deciding, carrying }, { first, second }, { operation }
   return `no ${words.carry} arrives, because ${columnWords(below)} ${verb}`;
 }
 
-function conclusion({ k, read, blind, deciding, glance }, name, carried, { layers, operation }) {
+function conclusion({ k, read, blind, deciding, glance }, name, carried, { layers }, { operation }) {
   const { carry } = operation.words;
   const wrote =
     carried === null

@@ -36,7 +36,7 @@ class Failures {
     const truth = trueAnswer(question, this.layout).map((token) => symbols[token]);
     const place = truth.findIndex((digit, i) => digit !== answer[i]);
     const k = answerNames.length - 1 - place;
-    const column = columnsOf(question, this.layout)[k];
+    const column = columnsOf(question)[k];
     if (place < 0 || !column) return null;
     const carried = assumed({ k, ...column }, answer[place], question, this.layout);
     const kind = carried === null ? "other" : carried ? "invented" : "missed";
@@ -99,9 +99,11 @@ function simplest(k, nines, carrying, { digits, operation }) {
       }
     }
   };
+  const top = Math.min(k, digits); // a sign is decided where A_n is
   const [first, second] = [new Array(digits).fill(0), new Array(digits).fill(0)];
   const set = (column, state) => ([first[column], second[column]] = pair(state));
-  for (let column = k - nines; column < k; column++) set(column, PROPAGATE);
-  if (carrying) set(k - nines - 1, GENERATE);
-  return questionText({ first, second }, { operation });
+  for (let column = 0; column < digits; column++) set(column, KILL);
+  for (let column = top - nines; column < top; column++) set(column, PROPAGATE);
+  if (carrying) set(top - nines - 1, GENERATE);
+  return questionText({ first, second, operation });
 }

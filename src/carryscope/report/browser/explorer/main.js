@@ -41,7 +41,7 @@ class Explorer {
       ...parseQuestion(sum, this.layout),
       off: [],
       how: "mean",
-      other: examples.find((example) => example.label === "UC1").sum,
+      other: examples[1].sum,
       row: lastRow - 1 - Math.min(3, digits),
       written: null,
     };
@@ -114,7 +114,7 @@ class Explorer {
   // Each answer token, highest first: what is written, the truth, and what the digit needs.
   digits(question, given, whole) {
     const { answerNames, symbols, digits } = this.layout;
-    const columns = columnsOf(question, this.layout);
+    const columns = columnsOf(question);
     const truths = trueAnswer(question, this.layout);
     return answerNames.map((name, place) => {
       const k = answerNames.length - 1 - place;
@@ -169,7 +169,7 @@ class Explorer {
 
   // Show what another explorer shows: the same sum and digit, without the same parts.
   followOther({ question, off, how, other, row, written }, layout) {
-    const asked = parseQuestion(questionText(question, layout), this.layout).question;
+    const asked = parseQuestion(questionText(question), this.layout).question;
     if (!asked) return;
     const { firstRow, lastRow } = this.layout;
     const here = Math.max(firstRow, lastRow - (layout.lastRow - row));
@@ -217,7 +217,7 @@ class Explorer {
     donor.kept ??= {};
     const forced = free ? null : trueAnswer(question, this.layout);
     donor.run(question, new Plan([], "mean", this.layout), forced);
-    return new Plan(off, `${which} ${questionText(question, this.layout)}`, this.layout);
+    return new Plan(off, `${which} ${questionText(question)}`, this.layout);
   }
 }
 

@@ -32,7 +32,7 @@ class RemovedView {
     const { question } = parseQuestion(this.donor.value, this.layout);
     setAttribute(this.donor, "aria-invalid", question ? null : "true");
     if (!question) return;
-    this.store.change({ other: questionText(question, this.layout) }, { typing: true });
+    this.store.change({ other: questionText(question) }, { typing: true });
   }
 
   // They are one choice, so arrows go from one to the next.
@@ -77,7 +77,7 @@ class RemovedView {
   render(result) {
     const { state, digits } = result;
     refill(this.answer, [
-      element("span", {}, `${questionText(state.question, this.layout)} = `),
+      element("span", {}, `${questionText(state.question)} = `),
       ...digits.filter((_, place) => isWritten(place, state)).map(shortDigit),
     ]);
     for (const how of this.hows) {

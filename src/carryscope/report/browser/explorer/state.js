@@ -44,7 +44,7 @@ class Store {
 }
 
 function toFragment({ question, off, how, other, row }, layout) {
-  const fields = [`q=${questionText(question, layout)}`, `row=${row}`];
+  const fields = [`q=${questionText(question)}`, `row=${row}`];
   if (off.length) fields.push(`off=${off.join(",")}`, `how=${how}`);
   if (off.length && how === "swap") fields.push(`from=${other}`);
   return FRAGMENT + fields.join("&");

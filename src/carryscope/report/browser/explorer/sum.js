@@ -37,13 +37,13 @@ class SumView {
   }
 
   settled() {
-    this.input.value = questionText(this.store.state.question, this.layout);
+    this.input.value = questionText(this.store.state.question);
     setText(this.message, "");
     setAttribute(this.input, "aria-invalid", null);
   }
 
   build(box) {
-    const { digits, answerNames, operation } = this.layout;
+    const { digits, answerNames } = this.layout;
     box.style.setProperty("--columns", answerNames.length);
     this.cells = { first: [], second: [] };
     this.arrow = new Arrow(box.querySelector(".arrow"), answerNames.length);
@@ -53,8 +53,8 @@ class SumView {
     box.append(this.arrow.element, ...this.carries);
     for (const which of ["first", "second"]) {
       for (let k = answerNames.length - 1; k >= 0; k--) {
-        const sign = which === "second" && k === digits ? operation.symbol : "";
-        const blank = element("span", { class: "blank", "aria-hidden": "true" }, sign);
+        const blank = element("span", { class: "blank", "aria-hidden": "true" });
+        if (which === "second" && k === digits) this.symbol = blank;
         box.append(k < digits ? this.digit(which, k) : blank);
       }
     }
@@ -121,7 +121,8 @@ class SumView {
 
   render(result) {
     const { question } = result.state;
-    const { state } = this.layout.operation;
+    const { state, symbol } = question.operation;
+    setText(this.symbol, symbol);
     for (const which of ["first", "second"]) {
       this.cells[which].forEach((cell, k) => {
         setText(cell, String(question[which][k]));
@@ -129,7 +130,7 @@ class SumView {
         setAttribute(cell, "data-nine", state[question.first[k]][question.second[k]] === PROPAGATE);
       });
     }
-    const sum = questionText(question, this.layout);
+    const sum = questionText(question);
     if (document.activeElement !== this.input && this.input.value !== sum) this.settled();
     for (const pick of this.examples) setAttribute(pick, "aria-pressed", pick.dataset.sum === sum);
     this.cards.forEach((card) => card.render(result));
