@@ -14,10 +14,16 @@ from carryscope.model.config import ModelConfig
 from carryscope.model.files import read_model_config, weights_hash
 from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, MIXED, OPERATIONS, SUBTRACT
+from carryscope.task.questions import Questions
+from carryscope.task.strata import as_written, stratum_probabilities
+from carryscope.task.tokens import Format
 from carryscope.training.checkpoint import read_metrics
 from carryscope.training.config import TrainingConfig
 from carryscope.training.data import training_batch
 from carryscope.training.presets import run_config
+from carryscope.verification.partition import partition
+from carryscope.verification.risk import judged_risk
+from carryscope.verification.trial import Mistakes
 
 SIGNED = ("subtraction", "mixed")
 
@@ -150,3 +156,75 @@ def test_patterns_of_a_mixture_are_drawn_for_both_operations():
 def test_the_authors_stream_has_sums_only():
     with pytest.raises(CallError, match="sums only. Got mixed"):
         run_config("paper-5", {"operation": "mixed"})
+
+
+COMMANDS = {
+    "ask": ["ask", "RUN", "90-9"],
+    "dissect": ["dissect", "RUN"],
+    "risk": ["risk", "RUN"],
+    "faithful": ["faithful", "RUN"],
+    "report": ["report", "RUN"],
+    "figures": ["figures", "RUN", "--out", "OUT"],
+    "explorer": ["explorer", "RUN", "--out", "OUT.html"],
+    "repair": ["repair", "RUN", "--out", "OUT", "--minutes", "0.02", "--threads", "1"],
+}
+
+
+@pytest.fixture(scope="module", params=SIGNED)
+def walked(request, trained, tmp_path_factory) -> Path:
+    """A run that every command finds as the one before left it."""
+    place = tmp_path_factory.mktemp("walked") / request.param
+    return Path(shutil.copytree(trained[request.param], place))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_takes_a_model_that_subtracts(name, walked, capsys):
+    out = str(walked.parent / f"{walked.name}-{name}")
+    words = [word.replace("RUN", str(walked)).replace("OUT", out) for word in COMMANDS[name]]
+    code = run(words)
+    printed = capsys.readouterr()
+    assert code == 0, printed.err
+    said = printed.out.lower()
+    assert not {"nine", "does not add:", "sums to"} & set(said.split())
+
+
+def test_a_sweep_of_subtraction_has_the_words_of_subtraction(tmp_path, capsys):
+    sweep = ["sweep", "--seeds", "0", "--out", str(tmp_path / "sweep"), *TINY]
+    assert run([*sweep, "--operation", "subtraction"]) == 0
+    assert "equal pair" in (tmp_path / "sweep" / "sweep.html").read_text()
+
+
+@pytest.mark.parametrize("operation", [SUBTRACT, MIXED])
+def test_the_risk_of_a_known_failure_is_its_probability(operation):
+    """A judge that fails every negative answer: 99 of 200 differences of two digits or more."""
+
+    def judge(questions: Questions) -> Mistakes:
+        wrong = np.zeros((len(questions), 4), dtype=bool)
+        wrong[:, 0] = questions.negative
+        return Mistakes(wrong, wrong)
+
+    layout = Format(2, "signed", 15, operation)
+    found = judged_risk(judge, layout, weights_sha256="", seed=0, width=0.1, budget=1000)
+    negative = 0.495 / len(operation.each_part)
+    assert found.teacher_forced.estimate == pytest.approx(negative)
+    assert int(found.questions) == 10_000 * len(operation.each_part)
+    assert {s.name.split()[-1][0] for s in found.strata if s.failed.count} == {"-"}
+    signs = [case for case in found.cases if case.digit == "A3"]
+    assert all(case.wrong.estimate == case.carrying for case in signs)
+    assert sum(case.probability for case in signs) == pytest.approx(1 / len(operation.each_part))
+
+
+def test_strata_of_a_mixture_are_sampled_with_their_exact_probabilities(generator):
+    strata = partition(3, MIXED)
+    assert sum(strata.probabilities) == 1
+    assert dict(zip(strata.names, strata.probabilities, strict=True)) == stratum_probabilities(
+        3, MIXED
+    )
+    drawn, stratum = strata.draw_each(generator, np.full(len(strata), 3))
+    assert (strata.of(drawn) == stratum).all()
+
+
+def test_a_pattern_is_the_states_as_they_are_written():
+    assert [as_written(name) for name in ("KPG", "+KPG", "-KPG", "- -KPG", "+ KPG")] == [
+        "KPG", "KPG", "GPK", "GPK", "KPG",
+    ]  # fmt: skip

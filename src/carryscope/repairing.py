@@ -159,8 +159,10 @@ def _trained(runs: list[Run], place: Path, threads: int | None, progress: Progre
     before = runs[-1]
     model = before.config.model
     blind = blind_digits(_attention(before, progress), model.layout)
+    # One head that reads both digits of a column alike cannot tell 7-2 from 2-7.
+    per_column = 1 + model.layout.operation.signed
     changes = asdict(RECIPE) | {
-        "heads": model.heads + max((len(one.columns) for one in blind), default=0),
+        "heads": model.heads + per_column * max((len(one.columns) for one in blind), default=0),
         "first_heads": model.heads + 1,
         "learning_rate": RATE_TIMES_WIDTH / model.d_model,
         "seed": len(runs),

@@ -70,10 +70,13 @@ class RepairFinding(Finding, frozen=True, kw_only=True):
 def blind_digits(attention: AttentionFinding, layout: Format) -> list[BlindDigit]:
     """The answer digits at whose row no head reads every column that can decide them.
 
-    A3 can be decided by column 3 and by every column below it.
+    A3 can be decided by column 3 and by every column below it, a sign by all columns. A_n of a
+    difference is always 0.
     """
-    found = []
-    for digit in reversed(range(layout.digits + 1)):
+    found, operation = [], layout.operation
+    for digit in reversed(range(layout.digits + 1 + operation.signed)):
+        if digit == layout.digits and all(one.signed for one in operation.each_part):
+            continue
         name = f"A{digit}"
         read = {one.column for one in attention.readings if one.answer == name}
         missing = [c for c in reversed(range(min(digit + 1, layout.digits))) if c not in read]
