@@ -48,15 +48,16 @@ UNTRAINED_SEED = 0
 
 
 class EdgeEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """The attention of all heads from one answer row to one token, cut."""
+    """The attention of all heads from one row to one token, cut."""
 
     layer: int
     row: int
     answer: str
-    """The answer token that the row predicts."""
+    """The answer token that the row predicts. A question row, which matters below the last layer,
+    predicts none: `at D'2`."""
     token: str
     flipped: Share
-    """Answers of that row that change, of all."""
+    """Answers of that row that change, of all; for a question row whole answers."""
 
     @property
     def used(self) -> bool:
@@ -75,7 +76,7 @@ class EdgesFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def study_edges(engine: Engine, samples: Samples, advance: Advance = unheard) -> EdgesFinding:
-    """Cut every edge from an answer row, in the model and in the control."""
+    """Cut every edge that can reach an answer, in the model and in the control."""
     generator = torch.Generator().manual_seed(UNTRAINED_SEED)
     untrained = initialise(Transformer(engine.config), generator)
     found = _cut(engine, samples, advance)
@@ -90,31 +91,37 @@ def study_edges(engine: Engine, samples: Samples, advance: Advance = unheard) ->
 
 def _cut(engine: Engine, samples: Samples, advance: Advance) -> list[EdgeEffect]:
     """We count changes, not mistakes, because an untrained model has no right answers to lose."""
-    layout = engine.layout
+    layout, last = engine.layout, engine.config.layers - 1
     places = [
         (layer, row, key)
-        for layer, row in product(range(engine.config.layers), layout.answer_rows)
+        for layer in range(last + 1)
+        for row in (range(layout.answer_rows.stop) if layer < last else layout.answer_rows)
         for key in range(row + 1)
     ]
     cuts = [Cut(f"blocks.{layer}.{PATTERN}", (row,), (key,)) for layer, row, key in places]
     questions = samples.nines_rich("edges", EDGE_QUESTIONS)
     clean, *said = engine.answers(questions, [UNCHANGED, *cuts], advance).predicted
+    names = layout.position_names
     return [
         EdgeEffect(
             layer=layer,
             row=row,
-            answer=layout.answer_names[row - layout.first_row],
-            token=layout.position_names[key],
-            flipped=Share.of_hits((one != clean)[:, row - layout.first_row]),
+            answer=names[row + 1] if row in layout.answer_rows else f"at {names[row]}",
+            token=names[key],
+            flipped=Share.of_hits(
+                changed[:, row - layout.first_row]
+                if row in layout.answer_rows
+                else changed.any(axis=1)
+            ),
         )
-        for (layer, row, key), one in zip(places, said, strict=True)
+        for (layer, row, key), changed in zip(places, (one != clean for one in said), strict=True)
     ]
 
 
 def _edges_statement(edges: list[EdgeEffect], untrained: list[EdgeEffect]) -> str:
     used, by_chance = (sum(edge.used for edge in cut) for cut in (edges, untrained))
     return (
-        f"Cutting {used} of {len(edges)} attention edges from answer rows changes answers. In an "
+        f"Cutting {used} of {len(edges)} attention edges changes answers. In an "
         f"untrained model of the same shape it is {by_chance} of {len(untrained)}."
     )
 

@@ -37,13 +37,13 @@ LEAST_ROWS = 2
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What one head reads at one answer row, on average over the questions."""
+    """What one head reads at one row, on average over the questions."""
 
     layer: int
     head: int
     row: int
     answer: str
-    """The answer token that the row predicts."""
+    """The answer token that the row predicts; none (empty) at a question row."""
     tokens: dict[str, float]
     """The tokens attended to most, with their shares."""
     column: int | None
@@ -79,17 +79,20 @@ class AttentionFinding(msgspec.Struct, frozen=True, kw_only=True):
     """By question class: layer, head, answer row, position. Means over the class."""
     questions_by_class: dict[str, int]
     readings: list[Reading]
+    """At the answer rows."""
     heads: list[HeadRole]
     staircase: str
     """`present`: two heads of a layer or more, each with its own offset. `partial`: one offset
     only. `absent`: no head has a staircase."""
     statement: str
+    question_readings: list[Reading] = []
+    """At the question rows, in layers below the last: only they can reach an answer."""
 
 
 def study_attention(
     engine: Engine, samples: Samples, advance: Advance = unheard
 ) -> AttentionFinding:
-    """Watch every head at every answer row."""
+    """Watch every head at every row that can reach an answer."""
     patterns = {
         kind.label: _answer_patterns(engine, questions, advance)
         for kind, questions in samples.by_class.items()
@@ -102,11 +105,23 @@ def study_attention(
         questions=len(everything),
         patterns={name: values.mean(0).round(4).tolist() for name, values in patterns.items()},
         questions_by_class={name: len(values) for name, values in patterns.items()},
-        readings=_readings(everything, engine.layout),
+        readings=_readings(everything, engine.layout, engine.layout.first_row),
         heads=heads,
         staircase=_verdict(heads),
         statement=_statement(heads, engine.config),
+        question_readings=_at_question_rows(engine, samples),
     )
+
+
+def _at_question_rows(engine: Engine, samples: Samples) -> list[Reading]:
+    first = engine.layout.first_row
+    if engine.config.layers == 1:
+        return []
+    shares = [
+        np.stack([s.scores[:, :, :first].softmax(-1).numpy() for s in state.layers[:-1]], axis=1)
+        for state in engine.captures(samples.varied)
+    ]
+    return _readings(np.concatenate(shares), engine.layout, 0)
 
 
 def _answer_patterns(
@@ -119,10 +134,12 @@ def _answer_patterns(
     return np.concatenate(chunks)
 
 
-def _readings(patterns: Array, layout: Format) -> list[Reading]:
+def _readings(patterns: Array, layout: Format, first_row: int) -> list[Reading]:
+    """What each head reads at the rows from `first_row` on."""
     shares, mean = column_shares(patterns, layout), patterns.mean(0)
     readings = []
     for layer, head, place in np.ndindex(*mean.shape[:3]):
+        row = first_row + place
         attended = mean[layer, head, place]
         most = [p for p in np.argsort(-attended)[:TOP_TOKENS] if attended[p] >= LEAST_SHARE]
         top = int(shares[:, layer, head, place].mean(0).argmax())
@@ -131,8 +148,8 @@ def _readings(patterns: Array, layout: Format) -> list[Reading]:
             Reading(
                 layer=layer,
                 head=head,
-                row=layout.first_row + place,
-                answer=layout.answer_names[place],
+                row=row,
+                answer=layout.position_names[row + 1] if row in layout.answer_rows else "",
                 tokens={layout.position_names[p]: round(float(attended[p]), 4) for p in most},
                 column=top if share.estimate > READS else None,
                 top_column=top,

@@ -94,7 +94,8 @@ class Dissection(Finding, frozen=True, kw_only=True):
     paths: PathsFinding | None = None
     """What is computed at one row and read at another; none in a model of one layer."""
     mlp: MlpFinding | None = None
-    """The keys of the MLP; none in an attention-only model."""
+    """The keys of the MLP; none in an attention-only model. With several layers a row also holds
+    what other rows computed, so its own heads bring no key."""
     first_digits: FirstDigitsFinding | None = None
     """How A_n and the digit after it are computed."""
     story: TrainingStory | None = None
@@ -107,7 +108,8 @@ class Dissection(Finding, frozen=True, kw_only=True):
 
     def missing(self, parts: Sequence[str], *, trained: bool) -> list[str]:
         """The parts that apply to the model and were not made."""
-        applies = {"mlp": self.model.d_mlp > 0, "paths": self.model.layers > 1, "story": trained}
+        deep = self.model.layers > 1
+        applies = {"mlp": self.model.d_mlp > 0 and not deep, "paths": deep, "story": trained}
         return [part for part in parts if part not in self.made and applies.get(part, True)]
 
     def statements(self) -> dict[str, str]:

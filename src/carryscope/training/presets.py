@@ -75,6 +75,10 @@ EXACT = TrainingConfig(
 """For one head per column, which can see every column that decides a carry. With less between two
 starts, two heads may settle on one column. The sharpness makes proofs short."""
 
+DEEP = replace(EXACT, steps=3500, final_batch=256, head_delay=150, sharpness=0.0)
+"""For several layers. They need no head for each column: a lower layer computes the states of
+columns at question tokens, and a later one fetches them."""
+
 
 def cascades(digits: int, shortest: int) -> tuple[str, ...]:
     """Every pattern of at least so many nines above a column that decides: ***PPPK to PPPPPPG."""
@@ -118,6 +122,12 @@ PRESETS: Mapping[str, Preset] = {
             patterns=cascades(7, 3),
             hard_start=0.5,
         ),
+    ),
+    "deep-5": Preset(
+        "Two layers of three heads, which hand states of columns from layer to layer.",
+        2,
+        ModelConfig(layers=2, heads=3, d_model=96, d_mlp=256),
+        DEEP,
     ),
     "paper-5": Preset(
         "The paper's main model, and its authors' own draw: 5 digits, 3 heads, 5,000 steps.",

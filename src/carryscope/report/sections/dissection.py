@@ -13,6 +13,7 @@ from carryscope.core.words import brief, loss, percent, with_interval
 from carryscope.dissection.ablations import HeadEffect, NodeEffect
 from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.first_digits import CarryEffect, FirstDigitsFinding
+from carryscope.dissection.paths import PathEffect
 from carryscope.report.figures.grids import edges, staircase
 from carryscope.report.nodes import NodeWords, node_words
 from carryscope.report.parts import Part, Picture, Section, Text, evidence
@@ -200,11 +201,43 @@ def _carries(found: FirstDigitsFinding, words: Words) -> Table:
     )
 
 
+def _paths(found: Dissection) -> list[Part]:
+    """What one row computes and another reads."""
+    assert found.paths is not None
+
+    def through(path: PathEffect) -> str:
+        shares = path.into or path.senders
+        best = max(shares, key=lambda name: shares[name].estimate)
+        return f"{best} alone {percent(shares[best].estimate)}"
+
+    table = Table.of(
+        "paths",
+        "What is computed at one row and fetched at another",
+        [path for path in found.paths.paths if path.fetched],
+        {
+            "computed at": lambda path: f"{path.token}, layer {path.layer}",
+            "what": lambda path: path.variable,
+            "fetched by": lambda path: path.reader,
+            "for": lambda path: path.digit,
+            "pairs that follow": lambda path: with_interval(path.follows),
+            "the best other row": lambda path: (
+                percent(path.control_follows.estimate) if path.control_follows else ""
+            ),
+            "through": through,
+        },
+        f"What a layer writes at one row comes from another question, but only as heads of a later "
+        f"layer read it at one answer row. {found.paths.pairs:,} pairs of questions.",
+        text=["what", "fetched by", "for", "through"],
+    )
+    return [table]
+
+
 SECTIONS = {
     "attention": ("Attention", _attention),
     "edges": ("Edges", _edges),
     "heads": ("Heads", _heads),
     "nodes": ("Nodes", _nodes),
+    "paths": ("Paths", _paths),
     "mlp": ("Keys", _keys),
     "first_digits": ("First digits", _first_digits),
 }
