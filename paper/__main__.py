@@ -64,6 +64,7 @@ def reproduce(
     *,
     only: str | None = None,
     draws: int | None = None,
+    quick: bool = False,
     json: bool = False,
     options: Options = DEFAULTS,
 ) -> None:
@@ -78,6 +79,8 @@ def reproduce(
         reuse-5. Default: all.
     draws
         Fresh seeds of each recipe, at most. Default: all that the claims are to be judged on.
+    quick
+        A smoke test: the authors' draws alone, 100 steps each, in RUNS/quick. Nothing is judged.
     json
         Print the judged claims as JSON.
     """
@@ -85,7 +88,10 @@ def reproduce(
     from paper.page import quote, sentence
     from paper.plan import STUDY, chosen, jobs, plan
 
-    planned = plan(chosen(only), draws=draws)
+    if quick:
+        place = options.runs / "quick"
+        options = replace(options, runs=place, out=place / "results")
+    planned = plan(chosen(only), quick=quick, draws=draws)
     if not options.pages:
         _show_plan({name: planned[name] for name, _ in STUDY.left(planned, options.out)}, options)
     try:

@@ -1,7 +1,7 @@
 """The page of the reproduction, `paper/README.md`: everything on it follows from the records.
 
 In: the records of draws. Out: the page, a strip of dots for each claim, and the sentence that the
-project's README quotes.
+project's README quotes. The page of a smoke test says so first and has no verdicts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from carryscope.core.storage import write_bytes
 from carryscope.core.words import listed
+from carryscope.training.presets import preset
 from paper.claims import DrawRecord, Judged, Verdict, authors_seed, frozen, judge, planned
 from paper.printed import NUMBERS, placed, table_2
 from paper.strips import strip
@@ -30,6 +31,7 @@ def pages(records: Sequence[DrawRecord]) -> dict[str, str]:
     judged = judge(records)
     text = page(
         PAGE,
+        quick=any(draw.steps < preset(draw.recipe).training.steps for draw in records),
         sentence=sentence(judged),
         judged=judged,
         planned=planned,

@@ -25,6 +25,9 @@ from paper.page import pages
 from paper.printed import quantities
 from paper.study import RESULTS, Jobs, Study
 
+QUICK_STEPS = 100
+"""Steps of each training of a smoke test. It has the authors' draws only."""
+
 ONE_THREAD = 2
 """A draw has one thread. The minutes of presets are for two."""
 
@@ -42,11 +45,15 @@ def chosen(only: str | None) -> list[str]:
     return [name for name in known if name in wanted]
 
 
-def plan(recipes: Sequence[str], *, draws: int | None = None) -> dict[str, RunConfig]:
+def plan(
+    recipes: Sequence[str], *, quick: bool = False, draws: int | None = None
+) -> dict[str, RunConfig]:
     """The draws by name: the authors' own first, then `draws` fresh seeds of each recipe."""
     wanted = [(recipe, authors_seed(recipe)) for recipe in recipes]
-    wanted += [(r, seed) for r in recipes for seed in frozen().seeds[r][:draws]]
-    return {f"{r}/{seed}": run_config(r, {"seed": seed}) for r, seed in wanted}
+    if not quick:
+        wanted += [(r, seed) for r in recipes for seed in frozen().seeds[r][:draws]]
+    changes = {"steps": QUICK_STEPS} if quick else {}
+    return {f"{r}/{seed}": run_config(r, {"seed": seed, **changes}) for r, seed in wanted}
 
 
 def jobs(planned: Mapping[str, RunConfig]) -> Jobs:

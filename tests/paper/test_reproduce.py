@@ -10,7 +10,7 @@ from carryscope.core.storage import read_json, write_bytes
 from carryscope.training.presets import preset, run_config
 from paper import __main__ as command
 from paper.claims import authors_seed, frozen
-from paper.plan import STUDY, chosen, make_draw, minutes, plan
+from paper.plan import QUICK_STEPS, STUDY, chosen, make_draw, minutes, plan
 from paper.study import Study, write_record
 
 SMALL = {"steps": 4, "d_model": 24, "batch": 8}
@@ -84,6 +84,11 @@ def test_the_plan_has_the_authors_draws_first():
     assert [config.training.seed for config in two.values()] == [129000, 201, 202]
 
 
+def test_a_quick_plan_is_short():
+    planned = plan(chosen(None), quick=True)
+    assert [config.training.steps for config in planned.values()] == [QUICK_STEPS] * 6
+
+
 def test_minutes_count_only_steps_that_are_left(small_draw, monkeypatch):
     monkeypatch.setattr("paper.plan.MEASURING", 0)
     config, (_, directory) = run_config("paper-10", SMALL), small_draw
@@ -125,7 +130,7 @@ def test_a_call_shows_its_plan_keeps_what_was_made_and_writes_the_page(
     assert "129000, 201" in told.err
     assert told.err.endswith("paper: paper-10/201 failed: Disk full.\n")
     assert [draw.seed for draw in STUDY.read(out)] == [129000]
-    assert "| `paper-10` | 0 of" in (out / "README.md").read_text()
+    assert "A smoke test" in (out / "README.md").read_text()
     assert (out / "strips" / "three-columns-longer.svg").exists()
     assert command.run(["--pages", "--out", str(out)]) == 0
     assert "on 0 of 62 planned draws" in capsys.readouterr().out
