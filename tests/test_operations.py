@@ -10,6 +10,7 @@ from untrained import untrained
 
 from carryscope.cli.main import run
 from carryscope.core.errors import CallError
+from carryscope.dissection.explaining import explain
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import read_model_config, weights_hash
 from carryscope.task.columns import Columns
@@ -21,9 +22,9 @@ from carryscope.training.checkpoint import read_metrics
 from carryscope.training.config import TrainingConfig
 from carryscope.training.data import training_batch
 from carryscope.training.presets import run_config
+from carryscope.training.trainer import Trainer
 from carryscope.verification.partition import partition
 from carryscope.verification.risk import judged_risk
-from carryscope.verification.trial import Mistakes
 
 SIGNED = ("subtraction", "mixed")
 
@@ -198,10 +199,10 @@ def test_a_sweep_of_subtraction_has_the_words_of_subtraction(tmp_path, capsys):
 def test_the_risk_of_a_known_failure_is_its_probability(operation):
     """A judge that fails every negative answer: 99 of 200 differences of two digits or more."""
 
-    def judge(questions: Questions) -> Mistakes:
+    def judge(questions: Questions) -> np.ndarray:
         wrong = np.zeros((len(questions), 4), dtype=bool)
         wrong[:, 0] = questions.negative
-        return Mistakes(wrong, wrong)
+        return wrong
 
     layout = Format(2, "signed", 15, operation)
     found = judged_risk(judge, layout, weights_sha256="", seed=0, width=0.1, budget=1000)
@@ -228,3 +229,23 @@ def test_a_pattern_is_the_states_as_they_are_written():
     assert [as_written(name) for name in ("KPG", "+KPG", "-KPG", "- -KPG", "+ KPG")] == [
         "KPG", "KPG", "GPK", "GPK", "KPG",
     ]  # fmt: skip
+
+
+def test_a_mixed_training_that_is_stopped_continues_with_the_same_bits():
+    config = run_config("tiny", {"operation": "mixed", "d_model": 8, "steps": 6})
+    whole, early, late = (Trainer(config) for _ in range(3))
+    records = [whole.advance() for _ in range(6)]
+    assert [early.advance() for _ in range(3)] == records[:3]
+    late.restore(3, early.state())
+    assert [late.advance() for _ in range(3)] == records[3:]
+    for name, weight in whole.state().items():
+        assert (late.state()[name] == weight).all(), name
+
+
+def test_why_a_digit_is_wrong_is_said_of_the_numbers_as_they_are_written(trained):
+    """In 10-94 no borrow arrives at A1: of 94-10, column 0 has the larger digit first."""
+    config = read_model_config(trained["subtraction"])
+    columns = Columns.of(config.layout.parse("10-94"))
+    nothing = np.zeros((1, 2, 2))
+    found = explain(columns, 1, "7", nothing, config, misled=False)
+    assert "no borrow arrives, because column 0 has the smaller digit first" in found.sentence

@@ -146,6 +146,8 @@ def _origin(found: Explanation, columns: Columns, digit: int) -> str:
     state, below = State(int(columns.state[0, decider])), [decider]
     if state is State.PROPAGATE:
         below = list(reversed(range(digit)))
+    if columns.negative is not None and columns.negative[0]:  # said of the question as written
+        state = State(State.GENERATE - state)
     does = (words.columns if len(below) > 1 else words.column)[state]
     return f"no {words.carry} arrives, because {_columns(below)} {does}"
 

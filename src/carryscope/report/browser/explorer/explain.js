@@ -73,7 +73,7 @@ function assumed({ k, carrying }, written, question, { digits }) {
 }
 
 function originWords({ k, deciding, carrying }, question) {
-  const { first, second, operation } = inOrder(question);
+  const { first, second, operation } = question; // the words are about it as it is written
   const { words, state } = operation;
   if (deciding === null) return `no ${words.carry} can arrive at column 0`;
   if (carrying) return `the ${words.carry} is made in column ${deciding}`;
