@@ -32,6 +32,7 @@ from carryscope.report.sections.report import report_sections
 from carryscope.report.sections.why import why_section
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Table
+from carryscope.task.tokens import Format
 
 REPORT_FILE = "report.html"
 
@@ -112,9 +113,7 @@ def page_of(title: str, command: str, sections: Sequence[Section], *, reload: in
         style += _joined(EXPLORER_STYLES, "css", "explorer/")
         joined = _joined(EXPLORER_SCRIPTS, "js", "explorer/")
         scripts.append(f'(() => {{\n"use strict";\n{joined}\n}})();\n')
-    environment = _environment(
-        live=True, digits=min((one.config.digits for one in live), default=0)
-    )
+    environment = _environment(live=True, asked=_questions([one.config.layout for one in live]))
     html = environment.get_template("layout.html").render(
         title=title,
         command=command,
@@ -164,7 +163,16 @@ def _joined(names: Iterable[str], ending: str, folder: str = "") -> str:
     return "\n".join(_read(f"{folder}{name}.{ending}") for name in names)
 
 
-def _environment(*, live: bool, digits: int = 0) -> jinja2.Environment:
+def _questions(layouts: Sequence[Format]) -> str:
+    """What the questions that all explorers take look like; empty without an explorer."""
+    if not layouts:
+        return ""
+    number = rf"\d{{1,{min(layout.digits for layout in layouts)}}}"
+    signs = "|".join(re.escape(one.symbol) for one in layouts[0].operation.each_part)
+    return rf"(?<![\w+-]){number}(?:{signs}){number}(?![\w+-])"
+
+
+def _environment(*, live: bool, asked: str = "") -> jinja2.Environment:
     """Templates that escape everything, and draw a figure where one stands.
 
     `live` is whether the page has its script, which saves and copies.
@@ -178,8 +186,8 @@ def _environment(*, live: bool, digits: int = 0) -> jinja2.Environment:
     )
     environment.filters |= {
         "svg": lambda figure: Markup(figure.page_svg() if live else figure.svg()),
-        "code": partial(_marked, digits=digits),
-        "linked": partial(_linked, digits=digits),
+        "code": partial(_marked, asked=asked),
+        "linked": partial(_linked, asked=asked),
         "look": _look,
         "kind": lambda part: type(part).__name__.lower(),
     }
@@ -187,25 +195,23 @@ def _environment(*, live: bool, digits: int = 0) -> jinja2.Environment:
     return environment
 
 
-def _marked(text: str, digits: int) -> Markup:
-    """Text with code between backticks, heads in their colour, and sums as links.
+def _marked(text: str, asked: str) -> Markup:
+    """Text with code between backticks, heads in their colour, and questions as links.
 
-    It is escaped before that. A sum is a link if the explorer takes numbers of its length.
+    It is escaped before that. `asked` is what a question looks like that the explorer takes.
     """
     shown = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     shown = re.sub(r"\bH([0-5])\b", r'<b class="head-\1">H\1</b>', shown)
-    number = rf"\d{{1,{digits}}}"
     link = r'<a class="sum" href="#explorer?q=\g<0>">\g<0></a>'
-    sums = rf"(?<![\w+]){number}\+{number}(?![\w+])"
-    return Markup(re.sub(sums, link, shown) if digits else shown)
+    return Markup(re.sub(asked, link, shown) if asked else shown)
 
 
-def _linked(cell: str, digits: int) -> Markup:
+def _linked(cell: str, asked: str) -> Markup:
     """A cell, as a link if it opens something that is there."""
     link = getattr(cell, "link", "")
     inside = link.startswith("#")
-    if not link or (inside and not digits):
-        return _marked(cell, digits)
+    if not link or (inside and not asked):
+        return _marked(cell, asked)
     return Markup('<a{} href="{}">{}</a>').format(
         Markup(' class="sum"') if inside else "", link, cell
     )

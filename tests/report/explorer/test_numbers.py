@@ -11,6 +11,7 @@ from micro_model import MICRO_LOGITS, micro_model
 from torch import Tensor
 
 import carryscope
+from carryscope.dissection.asking import answers_without
 from carryscope.dissection.interventions import Ablate, Cut, Patch
 from carryscope.dissection.samples import Samples
 from carryscope.model.answer_path import answer_logits
@@ -238,3 +239,32 @@ def test_an_exchange_is_shown_and_linked(shipped):
     assert shipped.status.startswith("With H1 of 1+9:")
     shipped.part("undo").click()
     assert shipped.removed == []
+
+
+@pytest.mark.parametrize("operation", ["subtraction", "mixed"])
+def test_differences_have_pythons_digits_borrows_signs_and_explanations(
+    operation, explore_model, random_model
+):
+    model = random_model(digits=3, operation=operation, format="signed", vocabulary=15)
+    explorer = explore_model(model)
+    asked = ["135-36", "36-135", "700-7", "7-700", "0-0", "445-446", "998-999", "812-327"]
+    asked += ["445+555", "999+1"] if operation == "mixed" else []
+    for text in asked:
+        explorer.type(text)
+        (given,) = answers_without(model, [text], ())
+        told = explorer.call("explorer.result.digits")
+        for place, (digit, expected) in enumerate(zip(told, given.digits, strict=True)):
+            for name, value in digit.items():
+                if getattr(expected, name, None) is not None:
+                    assert value == pytest.approx(getattr(expected, name), abs=1e-3), (text, name)
+            assert digit["written"] == expected.predicted
+            if expected.look_ahead is not None:
+                assert digit["lookAhead"] == expected.look_ahead
+            explorer.call("explorer.store.look(argument)", model.config.layout.first_row + place)
+            why = explorer.part("why").inner_text()
+            if operation == "subtraction" and expected.explanation is not None:
+                assert why == expected.explanation.sentence
+            assert why.startswith(f"{expected.name} is {expected.predicted}")
+    explorer.type("12*3")
+    signs = {"subtraction": "“-”", "mixed": "“+” or “-”"}[operation]
+    assert f"only digits and one {signs}. Got “*”." in explorer.part("message").inner_text()

@@ -6,24 +6,36 @@ const READS = 0.5;
 // Attention to a column that is not read is mentioned from 1 % on.
 const NOTICED = 0.01;
 
-// What the digit k needs, and what the heads read while it is written at a row.
+// What the digit k needs, and what the heads read while it is written at a row. The sign needs the
+// columns from the highest down to the first whose digits differ.
 function insight(result, row, layout) {
   const k = layout.lastRow - 1 - row;
-  if (k < 0 || k > layout.digits) return null;
+  if (k < 0) return null;
   const shares = columnShares(result, row, layout);
   const read = new Map();
   for (let column = layout.digits - 1; column >= 0; column--) {
     const readers = shares.filter(({ share }) => share[column] > READS).map(({ name }) => name);
     if (readers.length) read.set(column, readers);
   }
-  const { lookAhead, carrying } = columnsOf(result.state.question)[k];
-  const deciding = k ? Math.max(0, k - 1 - lookAhead) : null;
+  const { question } = result.state;
+  const { deciding, carrying } = k > layout.digits ? signNeeds(question) : needs(k, question);
   const blind = [];
   for (let column = Math.min(k, layout.digits - 1); column >= (deciding ?? k); column--) {
     if (!read.has(column)) blind.push(column);
   }
   const glances = blind.flatMap((column) => shares.map(({ share }) => share[column]));
   return { k, read, blind, deciding, carrying, glance: Math.max(0, ...glances) };
+}
+
+function needs(k, question) {
+  const { lookAhead, carrying } = columnsOf(question)[k];
+  return { deciding: k ? Math.max(0, k - 1 - lookAhead) : null, carrying };
+}
+
+// The sign of a sum is always the same: it needs no column.
+function signNeeds(question) {
+  const { negative, highest } = inOrder(question);
+  return { deciding: question.operation.signed ? Math.max(0, highest) : null, carrying: negative };
 }
 
 // The share of each head's attention that each column gets; a head taken away reads nothing.
@@ -55,12 +67,19 @@ function explanation(result, row, layout) {
     : "no head reads a column";
   if (right) return `${name} is ${truth}, which is right. To write it, ${reads}.`;
   const wrong = `${name} is ${written} and should be ${truth}`;
+  if (found.k > layout.digits) return signExplanation(found, wrong, reads);
   if (misled)
     return `${wrong}: a digit before it is wrong. After the true ones the model writes ${truth}.`;
   const origin = originWords(found, result.state.question);
   const carried = assumed(found, written, result.state.question, layout);
   const end = conclusion(found, name, carried, layout, result.state.question);
   return `${wrong}: ${origin}, and to write ${name} ${reads}. ${end}`;
+}
+
+function signExplanation({ deciding, blind }, wrong, reads) {
+  if (deciding === null) return `${wrong}: the sign of every sum is the same.`;
+  const unread = blind.length ? ` No head reads ${columnWords(blind)}.` : "";
+  return `${wrong}: the digits of column ${deciding} decide it, and to write it ${reads}.${unread}`;
 }
 
 // Whether the digit would be right if a carry arrived, or if none did; null if it fits neither.

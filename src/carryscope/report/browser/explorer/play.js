@@ -47,7 +47,7 @@ class Player {
 
 // Lines over the sum, from a digit of the answer to what each head reads to write it.
 class Lines {
-  constructor(box, layout, cells, cards) {
+  constructor(box, layout, cells, operator, cards) {
     Object.assign(this, { box, layout });
     this.drawing = svg("svg", { class: "lines", "aria-hidden": "true" });
     box.append(this.drawing);
@@ -55,7 +55,7 @@ class Lines {
     const downwards = Array.from({ length: digits }, (_, i) => digits - 1 - i);
     this.read = [
       ...downwards.map((k) => cells.first[k]),
-      box.querySelector(".blank:not(:empty)"),
+      operator,
       ...downwards.map((k) => cells.second[k]),
       null, // the sign before the answer
       ...cards.map((card) => card.element),

@@ -5,7 +5,7 @@
 
 function tourSteps({ layout, examples, sayings }) {
   const sumOf = (label) => examples.find((example) => example.label === label)?.sum;
-  const easy = sumOf("UC1") ?? examples[0].sum;
+  const easy = examples[1].sum;
   const hard = sumOf("Cascade 2") ?? examples.at(-1).sum;
   const row = Math.min(layout.firstRow + layout.signs + 2, layout.lastRow - 1);
   const highestRow = layout.firstRow + layout.signs;
@@ -45,7 +45,7 @@ function tourSteps({ layout, examples, sayings }) {
       where: "sum",
       sum: hard,
       row: aboveNines,
-      text: (result) => hardText(hard, result, layout.operation.words),
+      text: (result) => hardText(hard, result, result.state.question.operation.words),
     },
   ];
 }

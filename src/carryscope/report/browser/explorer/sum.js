@@ -61,7 +61,7 @@ class SumView {
     box.append(...this.readers, element("span", { class: "rule", "aria-hidden": "true" }));
     this.cards = answerNames.map((name, place) => new AnswerCard(name, place, this));
     box.append(...this.cards.map((card) => card.element));
-    this.lines = new Lines(box, this.layout, this.cells, this.cards);
+    this.lines = new Lines(box, this.layout, this.cells, this.symbol, this.cards);
   }
 
   digit(which, k) {
@@ -208,18 +208,18 @@ class AnswerCard {
     setText(this.mark, shown.right ? "✓" : "✗");
     setText(this.sure, percent(shown.probability));
     this.element.style.setProperty("--sure", shown.probability);
-    const { carry } = this.layout.operation.words;
-    setText(this.task, shown.task ? `${shown.carrying ? "a" : "no"} ${carry}` : "sign");
+    const { words } = state.question.operation;
+    setText(this.task, shown.task ? `${shown.carrying ? "a" : "no"} ${words.carry}` : "sign");
     setText(this.code, shown.task ?? "");
-    setText(this.nines, shown.lookAhead ? ninesText(shown, this.layout) : "");
+    setText(this.nines, shown.lookAhead ? ninesText(shown, words) : "");
     const missed = shown.right ? "" : `should be ${shown.truth}`;
     setText(this.was, shown.written === shown.clean ? missed : `was ${shown.clean}`);
     setAttribute(this.element, "data-right", shown.right);
     setAttribute(this.element, "data-broken", shown.broken);
     setAttribute(this.element, "aria-pressed", state.row === this.row);
     const there = isWritten(this.place, state);
-    const words = there ? this.words(shown) : `${this.name}: not yet written`;
-    setAttribute(this.element, "aria-label", words);
+    const spoken = there ? this.words(shown) : `${this.name}: not yet written`;
+    setAttribute(this.element, "aria-label", spoken);
   }
 
   flash() {
@@ -243,8 +243,7 @@ function isWritten(place, { written }) {
   return written === null || place < written;
 }
 
-function ninesText({ lookAhead, carrying }, { operation }) {
-  const { passing, passing_plural } = operation.words;
+function ninesText({ lookAhead, carrying }, { passing, passing_plural }) {
   const nines = `${lookAhead} ${lookAhead > 1 ? passing_plural : passing}`;
   return `${carrying ? "through" : "above"} ${nines}`;
 }

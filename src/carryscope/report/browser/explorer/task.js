@@ -16,7 +16,8 @@ function parseQuestion(text, { digits, operation, operations }) {
   if (!symbols.includes("-") && typed.includes("-"))
     return { problem: `This model only ${words.verb}, without minus signs.` };
   const stray = [...typed].find((letter) => !symbols.includes(letter) && !/[0-9\s]/.test(letter));
-  if (stray) return { problem: `A ${words.question} has only digits and one ${named}. Got “${stray}”.` };
+  if (stray)
+    return { problem: `A ${words.question} has only digits and one ${named}. Got “${stray}”.` };
   const asked = operations.find(({ symbol }) => typed.includes(symbol));
   const parts = typed.split(/[-+]/).map((part) => part.trim());
   if (parts.length !== 2 || !parts.every(Boolean)) {
@@ -55,7 +56,7 @@ function inOrder({ first, second, operation }) {
   const highest = first.findLastIndex((digit, k) => digit !== second[k]);
   const negative = operation.signed && highest >= 0 && first[highest] < second[highest];
   const [larger, smaller] = negative ? [second, first] : [first, second];
-  return { first: larger, second: smaller, operation, negative };
+  return { first: larger, second: smaller, operation, negative, highest };
 }
 
 // For each answer digit, units first: the true digit, its task class and its look-ahead.
