@@ -13,7 +13,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from html import escape as escaped
 from importlib import resources
@@ -63,7 +63,7 @@ _FILES = resources.files(__package__) / "browser"
 class Page:
     """A page as one self-contained file; in a notebook it shows itself."""
 
-    html: str
+    html: str = field(repr=False)
 
     def save(self, path: Path | str) -> int:
         """Write the file; its size in bytes."""
