@@ -102,8 +102,8 @@ function originWords({ k, deciding, carrying }, question) {
   return `no ${words.carry} arrives, because ${columnWords(below)} ${verb}`;
 }
 
-function conclusion({ k, read, blind, deciding, glance }, name, carried, { layers }, { operation }) {
-  const { carry } = operation.words;
+function conclusion({ k, read, blind, deciding, glance }, name, carried, { layers }, question) {
+  const { carry } = question.operation.words;
   const wrote =
     carried === null
       ? `the digit is wrong with a ${carry} and without`

@@ -136,6 +136,13 @@ class SumView {
     this.cards.forEach((card) => card.render(result));
   }
 
+  // The box never shrinks: what is below must not move away from under a pointer.
+  say(words) {
+    setText(this.why, words);
+    this.tall = Math.max(this.tall ?? 0, this.why.offsetHeight);
+    this.why.style.minHeight = `${this.tall}px`;
+  }
+
   // What stands above and below the sum for one row: carries, who reads which column, and why.
   look(result, row) {
     const { digits, answerNames } = this.layout;
@@ -155,7 +162,7 @@ class SumView {
     const from = found?.deciding ?? null;
     this.arrow.point(from === null ? null : place(from), found && place(found.k), found?.carrying);
     this.lines.render(result, row);
-    setText(this.why, explanation(result, row, this.layout));
+    this.say(explanation(result, row, this.layout));
     setAttribute(this.why, "data-wrong", found !== null && !result.digits[place(found.k)].right);
   }
 }
