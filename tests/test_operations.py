@@ -10,12 +10,14 @@ from untrained import untrained
 
 from carryscope.cli.main import run
 from carryscope.core.errors import CallError
+from carryscope.dissection.comparing import comparison_statement, comparisons
 from carryscope.dissection.explaining import explain
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import read_model_config, weights_hash
 from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, MIXED, OPERATIONS, SUBTRACT
 from carryscope.task.questions import Questions
+from carryscope.task.sampling import uniform
 from carryscope.task.strata import as_written, stratum_probabilities
 from carryscope.task.tokens import Format
 from carryscope.training.checkpoint import read_metrics
@@ -249,3 +251,22 @@ def test_why_a_digit_is_wrong_is_said_of_the_numbers_as_they_are_written(trained
     nothing = np.zeros((1, 2, 2))
     found = explain(columns, 1, "7", nothing, config, misled=False)
     assert "no borrow arrives, because column 0 has the smaller digit first" in found.sentence
+
+
+def test_a_head_that_attends_to_the_larger_digit_compares():
+    """Two heads at every row of two-digit differences: one compares column 0, one reads D1."""
+    layout = Format(2, "signed", 15, SUBTRACT)
+    questions = uniform(np.random.default_rng(0), 500, 2, SUBTRACT)
+    patterns = np.zeros((500, 1, 2, layout.answer_length, layout.context))
+    larger = np.sign(questions.first[:, 0] - questions.second[:, 0]) / 2 + 0.5
+    patterns[:, 0, 0, :, 1], patterns[:, 0, 0, :, 4] = larger[:, None], 1 - larger[:, None]
+    patterns[:, 0, 1, :, 0] = 1.0
+    found = comparisons(patterns, questions, layout)
+    assert {(one.head, one.column) for one in found} == {(0, 0), (1, 1)}
+    for one in found:
+        assert (one.compares, one.one_digit) == ((True, False) if one.head == 0 else (False, True))
+    assert [one.equal for one in found if one.head == 0] == [0.5] * layout.answer_length
+    said = comparison_statement(found)
+    assert "compares in 3:" in said
+    assert "alone in 1." in said
+    assert comparisons(patterns, questions, Format(2, "signed", 15)) == []

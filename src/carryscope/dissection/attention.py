@@ -17,6 +17,7 @@ from jaxtyping import Float
 from carryscope.core.evidence import Mean
 from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import NUMBERS, listed, percent
+from carryscope.dissection.comparing import Comparison, comparison_statement, comparisons
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.explaining import READS, column_shares, digit_shares
 from carryscope.dissection.interventions import head_name
@@ -81,6 +82,8 @@ class AttentionFinding(msgspec.Struct, frozen=True, kw_only=True):
     readings: list[Reading]
     """At the answer rows."""
     heads: list[HeadRole]
+    comparisons: list[Comparison] = []
+    """Of differences: whether heads compare the two digits of a column. None for sums."""
     staircase: str
     """`present`: two heads of a layer or more, each with its own offset. `partial`: one offset
     only. `absent`: no head has a staircase."""
@@ -101,14 +104,17 @@ def study_attention(
     shares = digit_shares(everything, engine.layout).mean(0)
     places = np.ndindex(*shares.shape[:2])
     heads = [_role(layer, head, shares[layer, head]) for layer, head in places]
+    asked = Questions.joined(list(samples.by_class.values()))
+    compared = comparisons(everything, asked, engine.layout)
     return AttentionFinding(
         questions=len(everything),
         patterns={name: values.mean(0).round(4).tolist() for name, values in patterns.items()},
         questions_by_class={name: len(values) for name, values in patterns.items()},
         readings=_readings(everything, engine.layout, engine.layout.first_row),
         heads=heads,
+        comparisons=compared,
         staircase=_verdict(heads),
-        statement=_statement(heads, engine.config),
+        statement=f"{_statement(heads, engine.config)} {comparison_statement(compared)}".strip(),
         question_readings=_at_question_rows(engine, samples),
     )
 

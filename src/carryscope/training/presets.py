@@ -129,6 +129,33 @@ PRESETS: Mapping[str, Preset] = {
         ModelConfig(layers=2, heads=3, d_model=96, d_mlp=256),
         DEEP,
     ),
+    "sub-5": Preset(
+        "Subtraction of five digits: ten heads, meant to answer nearly every question right.",
+        3,
+        ModelConfig(
+            operation="subtraction",
+            format="signed",
+            vocabulary=15,
+            heads=10,
+            d_model=120,
+            d_mlp=256,
+        ),
+        replace(EXACT, steps=8000, final_batch=256, head_delay=250),
+    ),
+    "mix-5": Preset(
+        "Addition and subtraction of five digits in one model, two thirds of it differences.",
+        5,
+        ModelConfig(
+            operation="mixed",
+            format="signed",
+            vocabulary=15,
+            heads=12,
+            d_model=120,
+            d_head=10,
+            d_mlp=320,
+        ),
+        replace(EXACT, final_batch=256, head_delay=200, differences=2 / 3),
+    ),
     "paper-5": Preset(
         "The paper's main model, and its authors' own draw: 5 digits, 3 heads, 5,000 steps.",
         3,
