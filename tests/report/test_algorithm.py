@@ -27,7 +27,7 @@ def test_the_shipped_model_gets_five_sentences():
     assert "H0 mostly carries the base sum (BA) of the digit's own column, for A4 to A0" in carries
     assert "whether the column one below makes a carry, passes one on or neither" in carries
     assert "whether the column two below makes a carry (MC1), for A4 and A2" in carries
-    assert "the digit stays in 100% of swaps" in combines
+    assert "the digit becomes that key's digit in 9" in combines
     assert "through two nines by A5 and through one nine by A4 and A3" in follows
     assert "A4 uses the digit just written" in follows
     assert ends == (

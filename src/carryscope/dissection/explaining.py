@@ -127,7 +127,9 @@ def _sentence(
     if found.misled:
         return f"{wrong}: a digit before it is wrong. After the true ones the model writes {truth}."
     reads = (
-        f"the heads read {_columns(list(found.read))}" if found.read else "no head reads a column"
+        f"the heads read {column_words(list(found.read))}"
+        if found.read
+        else "no head reads a column"
     )
     origin = _origin(found, columns, digit)
     return (
@@ -149,7 +151,7 @@ def _origin(found: Explanation, columns: Columns, digit: int) -> str:
     if columns.negative is not None and columns.negative[0]:  # said of the question as written
         state = State(State.GENERATE - state)
     does = (words.columns if len(below) > 1 else words.column)[state]
-    return f"no {words.carry} arrives, because {_columns(below)} {does}"
+    return f"no {words.carry} arrives, because {column_words(below)} {does}"
 
 
 def _conclusion(found: Explanation, columns: Columns, digit: int, config: ModelConfig) -> str:
@@ -161,10 +163,10 @@ def _conclusion(found: Explanation, columns: Columns, digit: int, config: ModelC
     if config.layers > 1:
         return f"{wrote[:1].upper()}{wrote[1:]}. Lower layers may bring more to its row."
     if not found.read:
-        return f"{name} needs {_columns(found.blind)}."
+        return f"{name} needs {column_words(found.blind)}."
     if found.blind:
         glance = f" (at most {brief(found.glance)} of a head's attention)"
-        unread = f"No head reads {_columns(found.blind)}{glance * (found.glance >= NOTICED)}"
+        unread = f"No head reads {column_words(found.blind)}{glance * (found.glance >= NOTICED)}"
         if digit in found.blind:
             return f"{unread}, which {name} needs."
         return f"{unread}, {'but' if found.assumed is None else 'so'} {wrote}."
@@ -175,6 +177,8 @@ def _conclusion(found: Explanation, columns: Columns, digit: int, config: ModelC
     return f"{listed(readers)} {verb} column {found.deciding} without effect: {wrote}."
 
 
-def _columns(columns: list[int]) -> str:
-    """ "column 0", "columns 3, 2 and 1"."""
+def column_words(columns: list[int]) -> str:
+    """ "column 0", "columns 3, 2 and 1", "no column"."""
+    if not columns:
+        return "no column"
     return f"column{'s' * (len(columns) > 1)} {listed([str(column) for column in columns])}"

@@ -8,9 +8,8 @@ blind.
 
 from __future__ import annotations
 
-from carryscope.core.words import listed
 from carryscope.dissection.asking import Answer, Digit
-from carryscope.dissection.explaining import READS
+from carryscope.dissection.explaining import READS, column_words
 from carryscope.report.figures.canvas import BLACK, GREY, HEADS, PALE, Canvas
 from carryscope.report.figures.figure import Figure
 from carryscope.task.columns import Columns
@@ -73,8 +72,8 @@ class _Sum:
             self.canvas,
             f"{self.given.question} = {self.given.answer}",
             f"A sum written column under column, {verdict}. To write {self.focus.name} the heads "
-            f"read {named(list(self.read)) or 'no column'}; not read, but needed: "
-            f"{named(self.blind) or 'none'}.",
+            f"read {column_words(list(self.read))}; not read, but needed: "
+            f"{column_words(self.blind)}.",
             f"Columns in colour: what each head reads while {self.focus.name} is written. Hatched: "
             "needed, and read by no head.",
         )
@@ -147,9 +146,3 @@ class _Sum:
         origin = f"made in column {start}" if carrying else f"ruled out by column {start}"
         words = f"the carry for {self.focus.name} is {origin}"
         self.canvas.text((x + end) / 2, 6.0, words, size=11.0)
-
-
-def named(columns: list[int]) -> str:
-    """ "column 2", "columns 3, 2 and 1"."""
-    numbers = [str(column) for column in columns]
-    return f"{'column' if len(numbers) == 1 else 'columns'} {listed(numbers)}" if numbers else ""

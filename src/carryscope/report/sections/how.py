@@ -16,58 +16,25 @@ from carryscope.core.words import listed, percent, place_of, spanned
 from carryscope.dissection.attention import AttentionFinding, role_name
 from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.first_digits import FirstDigitsFinding
-from carryscope.dissection.keys import KeyTest
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.model.config import ModelConfig
 from carryscope.report.figures.circuit import circuit, reads
-from carryscope.report.parts import Absent, Facts, Folded, Part, Picture, Section, Sentences
+from carryscope.report.parts import Absent, Folded, Part, Picture, Section, Sentences
 from carryscope.report.sections.dissection import dissection_sections, node_table
+from carryscope.report.sections.verdict import is_proved, proved
 from carryscope.report.shelf import Shelf
 from carryscope.report.words import above, carried, head_name, nines
-from carryscope.task.operation import SUBTRACT, Operation, State
+from carryscope.task.operation import State
 from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import UNSAFE
-
-
-def words_of(operation: Operation) -> dict[str, str]:
-    """The words of a report and what they mean."""
-    words, names = operation.words, operation.subtasks
-    carry, passes = words.carry, words.column[State.PROPAGATE]
-    result = "difference" if operation is SUBTRACT else "result" if operation.parts else "sum"
-    return {
-        "Column": f"the pair of digits Dk and D'k, units first; the {result} of column 0 makes A0.",
-        names.base: f"base {words.question}: the {result} of the column modulo 10.",
-        names.makes: f"make a {carry}: the column {words.column[State.GENERATE]}.",
-        names.passes: f"the column {passes}, so a {carry} from below travels on.",
-        "state": f"{names.makes} and {names.passes} together: the column makes a {carry}, passes "
-        "one on, or neither.",
-        "carry_in": f"the {carry} that truly arrives at the column.",
-        f"{names.uses}, {names.uses_and_passes}": f"use: a {carry} arrives; it arrives at a column "
-        f"that {passes}.",
-        "Row": "a token position; it reads its own token and all before it, and predicts the next.",
-        f"{words.passing_plural.capitalize()} below": "columns directly below a digit that "
-        f"{words.columns[State.PROPAGATE]}: a {carry} may come through them.",
-        f"{names.base}(3)": f"a variable with its column: the base {words.question} of column 3.",
-        **(SIGNED if operation.signed else {}),
-    }
-
-
-SIGNED = {
-    "MD, MB, MZ, UB, UZ": "in subtraction, for the larger number less the smaller one: the "
-    "difference modulo 10, a column that borrows, one of equal digits, a borrow that arrives, and "
-    "one that arrives at equal digits. The paper's authors write ND, NB, NZ if the answer is "
-    "negative.",
-    "sign, operator": "the sign of the answer; which operation the question asks for.",
-}
-"""What is said of differences besides."""
 
 
 def how_section(shelf: Shelf) -> Section:
     """How it adds."""
     found = shelf.dissection
-    sentences = algorithm_sentences(found, shelf.risk)
-    operation = shelf.config.model.layout.operation
-    title = f"How it {operation.words.verb}"
+    sentences = algorithm_sentences(found, None if is_proved(shelf) else shelf.risk)
+    sentences += [proved(shelf)] if is_proved(shelf) else []
+    title = f"How it {shelf.config.model.layout.operation.words.verb}"
     parts: list[Part] = []
     if found is not None and found.attention is not None:
         parts += _circuit(found)
@@ -76,8 +43,7 @@ def how_section(shelf: Shelf) -> Section:
         unknown = Absent("What each head reads and carries", command)
         parts.append(shelf.absent.get("dissection", unknown))
     parts += [Sentences(algorithm_title(found), sentences)] if sentences else []
-    glossary = Folded("The words", [Facts(words_of(operation))])
-    return Section("how", title, title, [*parts, glossary])
+    return Section("how", title, title, parts)
 
 
 def dissection_parts(found: Dissection) -> list[Part]:
@@ -176,8 +142,8 @@ def _place(purpose: Purpose, model: ModelConfig) -> str:
 def _combines(found: Dissection) -> str:
     if found.mlp is None:
         return "There is no MLP: the answer is read off the sum of what the heads write."
-    tests = found.mlp.digits
-    kept, follows = _all([t.kept for t in tests]), _all([t.follows for t in tests])
+    swaps = [test.follows for test in found.mlp.digits]
+    follows = Share.measured(sum(one.count for one in swaps), sum(one.of for one in swaps))
     if follows.low <= 0.5:
         return (
             "The MLP does not look its answer up by the paper's keys: given the attention output "
@@ -186,19 +152,9 @@ def _combines(found: Dissection) -> str:
         )
     return (
         "The MLP makes the digit as if by a table. Its key is the base sum and the states of the "
-        "columns below that are read. Given the attention output of a question with the same "
-        f"key, the digit stays in {percent(kept.estimate)} of swaps. With another key, it becomes "
-        f"that key's digit in {percent(follows.estimate)}{_weakest(tests)}."
+        "columns below that are read. Given the attention output of a question with another key, "
+        f"the digit becomes that key's digit in {percent(follows.estimate)} of swaps."
     )
-
-
-def _weakest(tests: list[KeyTest]) -> str:
-    weakest = min(tests, key=lambda test: test.follows.low)
-    return f", least in {weakest.digit} ({percent(weakest.follows.estimate)})"
-
-
-def _all(shares: list[Share]) -> Share:
-    return Share.measured(sum(s.count for s in shares), sum(s.of for s in shares))
 
 
 def _follows(finding: FirstDigitsFinding, model: ModelConfig) -> str:

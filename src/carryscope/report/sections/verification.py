@@ -23,7 +23,6 @@ def risk_section(risk: RiskFinding, *, told: bool = False) -> Section:
     """The verdict, unless it was told, where digits are wrong, the likeliest failures."""
     parts: list[Part] = [_cases(risk)]
     parts += [_likeliest(risk)] if risk.failures else []
-    parts.append(Folded("How often each digit is wrong", [_digits(risk)]))
     claim = where_it_fails(risk).partition(":")[0]
     return evidence("failures", "Failures", "" if told else risk.verdict, parts, claim)
 
@@ -64,19 +63,6 @@ def case_cell(case: CaseRisk, whose: str) -> Cell:
         shade=rate.estimate,
         tip=f"{whose}: {with_interval(rate)} wrong, {case.asked:,} asked; "
         f"{percent(case.probability)} of all questions",
-    )
-
-
-def _digits(risk: RiskFinding) -> Table:
-    rows = [[digit.digit, with_interval(digit.teacher_forced)] for digit in risk.digits]
-    rows.append(["whole answer", with_interval(risk.teacher_forced)])
-    return Table(
-        "digit-risk",
-        "Over all questions, by digit",
-        ["answer token", "wrong"],
-        rows,
-        "Teacher-forced, with 95 % intervals. Free-running, as many whole answers are wrong.",
-        frozenset({1}),
     )
 
 

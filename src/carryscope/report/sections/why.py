@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from carryscope.dissection.asking import Answer, answers_without
+from carryscope.dissection.explaining import column_words
 from carryscope.report.explorer import Live
-from carryscope.report.figures.sum import columns_read, hardest, named, sum_figure
+from carryscope.report.figures.sum import columns_read, hardest, sum_figure
 from carryscope.report.parts import Part, Picture, Section, Text
 from carryscope.report.sections.verdict import is_proved, proved
 from carryscope.report.shelf import Shelf
@@ -74,6 +75,6 @@ def _sound(shelf: Shelf, given: Answer) -> Section:
 def _read(given: Answer, name: str) -> str:
     """What is read to write a digit, in a sentence."""
     digit = next(one for one in given.digits if one.name == name)
-    read = named(sorted(columns_read(digit), reverse=True)) or "no single column"
+    read = column_words(sorted(columns_read(digit), reverse=True))
     verdict = "right" if digit.predicted == digit.truth else f"wrong, it is {digit.truth}"
     return f"To write {name} of {given.question}, the heads read {read}: it is {verdict}."
