@@ -72,7 +72,7 @@ LABELS = {
     "heads": ["nothing", "H0, own column", "BA", "cascade US9"],
     "nodes": ["= → A5", "H0", "MLP", "BA(3) 84%", "unused"],
     "keys": ["A5", "A0", "same key: stays", "other key: follows"],
-    "carries": ["A5, columns changed", "A4, own 9, token changed", "two nines"],
+    "carries": ["A5, columns changed", "two nines"],
     "digits": ["A5", "A0", "step"],
     "learning": ["A5", "A0", "BA", "UC1", "US9", "step"],
     "phases": ["A5", "A0", "BA learnt", "US9 learnt", "discovery until"],

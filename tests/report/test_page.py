@@ -272,8 +272,9 @@ def test_there_is_a_report_for_every_preset(name, tmp_path, few_questions):
     run.dissection("attention")
     told = text_of(run.shelf())
     assert f"--preset {name} --d-model {width}" in told
-    assert f"adds two {config.model.digits}-digit numbers" in told
-    assert "There is no staircase" in told
+    verb = config.model.layout.operation.words.verb
+    assert f"{verb} two {config.model.digits}-digit numbers" in told
+    assert "a double staircase" not in told
 
 
 @pytest.mark.parametrize("fields", [{"layers": 2, "digits": 1}, {"d_mlp": 0}, {"format": "signed"}])
