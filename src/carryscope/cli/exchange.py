@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from carryscope.cli.console import opened, print_json, print_plain
 from carryscope.cli.options import AnyRun, Json, OutFile, RunName
 from carryscope.cli.pages import place
 from carryscope.task.operation import OperationName
+
+if TYPE_CHECKING:
+    from carryscope.run import Run
 
 
 def import_(
@@ -45,20 +49,44 @@ def import_(
         print_plain(f"Imported: {shape(config.model)}.\n{out}")
 
 
-def export(run: RunName, /, *, out: OutFile = None, json: Json = False) -> None:
-    """Write a run's weights as a state dict of a TransformerLens 2.x HookedTransformer."""
+def export(run: RunName, /, *, out: OutFile = None, tags: bool = True, json: Json = False) -> None:
+    """Write a run's weights as a state dict of a TransformerLens 2.x HookedTransformer.
+
+    Parameters
+    ----------
+    tags
+        Write behaviors.json next to it, what fails without each node; and features.json, what each
+        node is for, if the run was dissected. Both are in the format of the paper's authors.
+    """
     from carryscope.model.transformer_lens import hooked_transformer_config, write_state_dict
 
     chosen = opened(run)
     model = chosen.model()
     path = place(chosen, "model.pth", out)
     write_state_dict(model, path)
+    written = [path, *(_write_tags(chosen, path) if tags else [])]
     config = hooked_transformer_config(model.config)
     if json:
         print_json({"path": str(path), "config": config})
         return
     fields = ", ".join(f"{name}={value!r}" for name, value in config.items())
-    print_plain(f"Load it into a model made with\n  HookedTransformerConfig({fields})\n{path}")
+    print_plain(f"Load it into a model made with\n  HookedTransformerConfig({fields})")
+    print_plain("\n".join(map(str, written)))
+
+
+def _write_tags(run: Run, path: Path) -> list[Path]:
+    """The authors' two files, next to the weights."""
+    from carryscope.core.storage import write_json
+    from carryscope.dissection.authors import behaviors, features
+    from carryscope.stages import DISSECTION
+
+    engine = run.engine()
+    files = {path.with_name("behaviors.json"): behaviors(engine, engine.reference)}
+    if (found := run.known(DISSECTION)) and found.subtasks:
+        files[path.with_name("features.json")] = features(found)
+    for file, nodes in files.items():
+        write_json(file, nodes)
+    return list(files)
 
 
 def sites(run: AnyRun = None, /, *, json: Json = False) -> None:
