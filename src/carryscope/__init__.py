@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from carryscope.core.errors import CallError, WorkError
     from carryscope.core.progress import Progress, Stopped
     from carryscope.dissection.asking import Answer
-    from carryscope.dissection.interventions import Ablate, Cut, Node, Patch
+    from carryscope.dissection.interventions import Ablate, Cut, Node, Patch, Route
     from carryscope.model.config import ModelConfig
     from carryscope.model.transformer import Transformer
     from carryscope.repairing import repair
@@ -54,6 +54,7 @@ __all__ = [
     "Patch",
     "Progress",
     "Questions",
+    "Route",
     "Run",
     "RunConfig",
     "Stage",
@@ -77,7 +78,7 @@ _NAMES_IN = {
     "core.errors": ("CallError", "WorkError"),
     "core.progress": ("Progress", "Stopped"),
     "dissection.asking": ("Answer",),
-    "dissection.interventions": ("Ablate", "Cut", "Node", "Patch"),
+    "dissection.interventions": ("Ablate", "Cut", "Node", "Patch", "Route"),
     "model.config": ("ModelConfig",),
     "model.transformer": ("Transformer",),
     "repairing": ("repair",),

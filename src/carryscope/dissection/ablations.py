@@ -184,8 +184,9 @@ def _heads_statement(effects: list[HeadEffect], roles: list[HeadRole], config: M
         return "No single head stands out for base addition."
     read = [r for r in roles if (r.layer, r.head) == (first.layer, first.head) and r.role]
     reads = f", which reads {column_at(read[0].offset)}" if read else ""
+    name = head_name(first.layer or 0, first.head or 0, config.layers)
     return (
-        f"Base addition needs {head_name(config, first.layer or 0, first.head or 0)}{reads}. "
+        f"Base addition needs {name}{reads}. "
         f"Without it, questions without carries (BA) have a loss of {first.loss.estimate:.3f} "
         f"instead of {whole.loss.estimate:.3f}."
     )

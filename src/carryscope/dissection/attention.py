@@ -213,7 +213,7 @@ def _verdict(heads: list[HeadRole]) -> str:
 
 def _statement(heads: list[HeadRole], config: ModelConfig) -> str:
     def name(head: HeadRole) -> str:
-        return head_name(config, head.layer, head.head)
+        return head_name(head.layer, head.head, config.layers)
 
     stepping = [head for head in heads if head.role is not None]
     if not stepping:

@@ -99,7 +99,9 @@ def explain(
     lowest = digit if deciding is None else deciding
     needed = [column for column in range(lowest, digit + 1) if column < columns.digits]
     read = {
-        int(column): [head_name(config, *map(int, head)) for head in np.argwhere(reading)]
+        int(column): [
+            head_name(int(layer), int(head), config.layers) for layer, head in np.argwhere(reading)
+        ]
         for column in reversed(range(columns.digits))
         if (reading := shares[:, :, column] > READS).any()
     }

@@ -159,9 +159,9 @@ def all_nodes(config: ModelConfig) -> list[Node]:
     ]
 
 
-def head_name(config: ModelConfig, layer: int, head: int) -> str:
+def head_name(layer: int, head: int, layers: int) -> str:
     """`H1`, or `L0H1` in a model of several layers."""
-    return f"L{layer}H{head}" if config.layers > 1 else f"H{head}"
+    return f"L{layer}H{head}" if layers > 1 else f"H{head}"
 
 
 Without = str | Intervention | Sequence[str | Intervention]
@@ -187,8 +187,8 @@ def _ablated(name: str, config: ModelConfig) -> Ablate:
     if layer is None and config.layers > 1:
         raise CallError(f"This model has {config.layers} layers: write L0{name}. Got '{name}'.")
     if max(heads, default=0) >= config.heads or (layer or 0) >= config.layers:
-        first = head_name(config, 0, 0)
-        last = head_name(config, config.layers - 1, config.heads - 1)
+        first = head_name(0, 0, config.layers)
+        last = head_name(config.layers - 1, config.heads - 1, config.layers)
         raise CallError(f"This model has the heads {first} to {last}. Got '{name}'.")
     one = Node(row or 0, layer or 0, heads).ablated()
     return one if row is not None else replace(one, rows=tuple(range(config.context)))

@@ -197,12 +197,14 @@ def _statement(purposes: list[Purpose], missing: list[str], config: ModelConfig)
     if not purposes:
         return "No part of the model was found to carry any sub-task."
     parts: dict[str, dict[str, list[str]]] = {}
-    words = in_words(config.layout.operation)
+    words, tokens = in_words(config.layout.operation), config.layout.position_names
     for p in purposes:
         place, _, part = p.node.partition(".")[2].partition(".")
-        offset = min(int(p.digit[1:]), config.digits) - p.column
-        what = words[p.kind].format(column_at(offset))
+        column = column_at(min(int(p.digit[1:]), config.digits) - p.column)
         name = part if config.layers == 1 else f"{place}.{part}"
+        if p.row < config.layout.first_row:
+            name, column = f"{name} at {tokens[p.row]}", f"column {p.column}"
+        what = words[p.kind].format(column)
         parts.setdefault(name, {}).setdefault(what, []).append(p.digit)
     said = [
         f"{name} gives {listed([f'{what} (for {spanned(at)})' for what, at in given.items()])}."

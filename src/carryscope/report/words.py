@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from carryscope.core.errors import CallError
 from carryscope.core.words import counted
+from carryscope.dissection.interventions import head_name
 from carryscope.task.operation import ADD, MIXED, Operation, State, Words
 from carryscope.task.tokens import Format
 
@@ -94,11 +95,6 @@ def above(case: CaseRisk, words: Words) -> str:
 def control_name(name: str, control: bool) -> str:
     """An algorithm by name; one that is wrong on purpose says so."""
     return f"{name} (control)" if control else name
-
-
-def head_name(layer: int, head: int, layers: int) -> str:
-    """H0, or L1H0 where there is more than one layer."""
-    return f"L{layer}H{head}" if layers > 1 else f"H{head}"
 
 
 def head_roles(finding: AttentionFinding) -> dict[tuple[int, int], str]:

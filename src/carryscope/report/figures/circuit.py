@@ -14,10 +14,11 @@ from collections.abc import Callable
 from carryscope.core.words import brief
 from carryscope.dissection.attention import Reading
 from carryscope.dissection.dissect import Dissection
+from carryscope.dissection.interventions import head_name
 from carryscope.report.figures.canvas import BLACK, CHARACTER, GREY, HEADS, PALE, Canvas
 from carryscope.report.figures.figure import Figure
 from carryscope.report.nodes import UNKNOWN, UNUSED, NodeWords, node_words
-from carryscope.report.words import STAIRCASE, head_name, head_roles
+from carryscope.report.words import STAIRCASE, head_roles
 
 LEAST_SHOWN = 0.15
 """Tokens that get less of a head's attention than this are left out."""

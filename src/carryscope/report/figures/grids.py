@@ -15,6 +15,7 @@ from carryscope.core.errors import CallError
 from carryscope.core.words import percent
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.dissect import Dissection
+from carryscope.dissection.interventions import head_name
 from carryscope.report.figures.canvas import (
     BLACK,
     CHARACTER,
@@ -27,7 +28,7 @@ from carryscope.report.figures.canvas import (
 )
 from carryscope.report.figures.figure import Figure
 from carryscope.report.tables import Cell, Table
-from carryscope.report.words import STAIRCASE, head_name, head_titles, row_names
+from carryscope.report.words import STAIRCASE, head_titles, row_names
 from carryscope.task.operation import Array
 from carryscope.task.tokens import Format
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from carryscope.core.words import brief
+from carryscope.dissection.interventions import head_name
 from carryscope.report.parts import Part, Text
 from carryscope.report.tables import Table, Wrong
-from carryscope.report.words import carry, head_name, nines, spoken_of
+from carryscope.report.words import carry, nines, spoken_of
 from carryscope.task.operation import Operation, State, Words
 
 if TYPE_CHECKING:

@@ -13,12 +13,13 @@ from carryscope.core.words import brief, loss, percent, with_interval
 from carryscope.dissection.ablations import HeadEffect, NodeEffect
 from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.first_digits import CarryEffect, FirstDigitsFinding
+from carryscope.dissection.interventions import head_name
 from carryscope.dissection.paths import PathEffect
 from carryscope.report.figures.grids import edges, staircase
 from carryscope.report.nodes import NodeWords, node_words
 from carryscope.report.parts import Part, Picture, Section, Text, evidence
 from carryscope.report.tables import Cell, Faint, Table
-from carryscope.report.words import STAIRCASE, head_name, head_titles, nines, row_names
+from carryscope.report.words import STAIRCASE, head_titles, nines, row_names
 from carryscope.task.operation import BASE, State, Words
 
 GUESSING = math.log(BASE)

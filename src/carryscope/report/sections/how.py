@@ -16,6 +16,7 @@ from carryscope.core.words import listed, percent, place_of, spanned
 from carryscope.dissection.attention import AttentionFinding, role_name
 from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.first_digits import FirstDigitsFinding
+from carryscope.dissection.interventions import head_name
 from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.model.config import ModelConfig
 from carryscope.report.figures.circuit import circuit, reads
@@ -23,7 +24,7 @@ from carryscope.report.parts import Absent, Folded, Part, Picture, Section, Sent
 from carryscope.report.sections.dissection import dissection_sections, node_table
 from carryscope.report.sections.verdict import is_proved, proved
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import above, carried, head_name, nines
+from carryscope.report.words import above, carried, nines
 from carryscope.task.operation import State
 from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import UNSAFE
