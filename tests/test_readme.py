@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from carryscope import load
+from carryscope.certificate.certify import ProofSearch
 from carryscope.certificate.finding import Certificate
+from carryscope.certificate.proof import RIGHT
 from carryscope.cli.main import run as carryscope
 from carryscope.core.storage import read_json
+from carryscope.stages import CERTIFICATE
 from paper.claims import judge
 from paper.page import sentence
 from paper.plan import STUDY
@@ -57,7 +60,13 @@ def test_the_commands_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for words in carryscope_commands():
         assert carryscope(words) == 0, capsys.readouterr().err
-        assert capsys.readouterr().out, f"{words[0]} prints something"
+        printed = capsys.readouterr().out
+        assert printed, f"{words[0]} prints something"
+    assert words == ["certify", "exact-5", "--check"]
+    exact = load("exact-5")
+    proofs = ProofSearch(exact.model(), exact.there(CERTIFICATE)).proofs
+    claims = sum(len(proof.leaves(RIGHT)) for proof in proofs)
+    assert f"torch decided all {claims:,} boxes again." in printed, "the whole proof, every time"
 
 
 @pytest.mark.parametrize("code", PYTHON)
