@@ -15,6 +15,7 @@ from benchmarks.measure import Measure
 from carryscope.cli.main import run as carried_out
 from carryscope.core.errors import CallError
 from carryscope.core.machine import machine
+from carryscope.core.storage import write_output
 from carryscope.report.markdown import markdown
 from carryscope.report.tables import Table
 from carryscope.report.terminal import show
@@ -58,7 +59,7 @@ def bench(
             log.print(f"  {measure.name}: {measure.text}", markup=False, soft_wrap=True)
             found.append(measure)
     if out is not None:
-        out.write_text(page(found))
+        write_output(out, page(found).encode())
     show([table(found)], Console())
 
 

@@ -132,10 +132,10 @@ def _copied(source: Run, place: Path) -> Run:
     shutil.rmtree(fresh, ignore_errors=True)
     try:
         ignored = shutil.ignore_patterns(".*", "checkpoint", "report.html", str(ROUNDS))
-        shutil.copytree(source.directory, fresh, ignore=ignored)
+        shutil.copytree(source.directory, fresh, symlinks=True, ignore=ignored)
         fresh.rename(place)
     except OSError as error:
-        raise WorkError(f"Cannot copy the run to {place}: {error.strerror}.") from error
+        raise WorkError(f"Cannot copy the run to {place}: {error.strerror or error}.") from error
     return Run(place)
 
 

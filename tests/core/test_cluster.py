@@ -115,7 +115,10 @@ def slow_shared(shared: str, _: int) -> str:
     return shared
 
 
-@pytest.mark.parametrize("answer", [None, b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+CUT_OFF = (2**19).to_bytes(8, "little") + b"the beginning of a greeting"
+
+
+@pytest.mark.parametrize("answer", [None, b"HTTP/1.1 400 Bad Request\r\n\r\n", CUT_OFF])
 def test_an_address_that_is_not_a_dask_scheduler_is_refused_in_one_line(
     answer: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,26 @@ def test_without_a_file_that_it_needs_a_command_fails_in_one_line(
     assert code
 
 
+def test_a_run_whose_name_is_not_utf_8_has_its_pages(sound, tmp_path, capsys):
+    directory = tmp_path / os.fsdecode(b"r\xff")
+    shutil.copytree(sound, directory)
+    for words in (["report"], ["explorer", "--json"], ["compare", str(sound), "--out", "c.html"]):
+        words[1:1] = [str(directory)]
+        words[-1] = words[-1].replace("c.html", str(tmp_path / "c.html"))
+        assert run(words) == 0, capsys.readouterr().err
+
+
+STEPS = {**BYTES, "torn early": torn(0.1), "torn in the middle": torn(0.5), "torn late": torn(0.9)}
+
+
+@pytest.mark.parametrize("damage", STEPS)
+def test_steps_that_cannot_be_read_tell_no_story(damage, sound, tmp_path, capsys):
+    command = Command(("dissect", "RUN", "--only", "story", "--again"), (), ("findings",))
+    code = call(sound, tmp_path / "run", "metrics.jsonl", STEPS[damage], command)
+    printed = capsys.readouterr()
+    check_words(code, printed.out + printed.err)
+
+
 ABOUT = {
     "config.json": ("ask", "sites", "risk", "train"),
     "findings/training.json": ("train", "report"),
@@ -152,6 +172,17 @@ def test_a_hundred_more(part, sound, tmp_path, capsys):
         # Without its recipe a config is that of a long training.
         name = draw.choice([*COMMANDS.keys() - {"train"}, "report"])
         check_record(damage, file, name, sound, tmp_path / str(number), capsys)
+
+
+def test_a_folder_of_findings_that_is_a_link_is_not_written_to(sound, tmp_path, capsys):
+    elsewhere, directory = tmp_path / "elsewhere", tmp_path / "run"
+    shutil.copytree(sound, directory)
+    (directory / "findings").rename(elsewhere)
+    (directory / "findings").symlink_to(elsewhere)
+    before = contents(elsewhere)
+    assert run(["risk", str(directory), "--again"]) == 2
+    check_words(2, capsys.readouterr().err)
+    assert contents(elsewhere) == before
 
 
 OUT = {

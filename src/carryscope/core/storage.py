@@ -86,9 +86,11 @@ def _check_is_no_part_of_a_run(path: Path) -> None:
 def _mode_to_keep(path: Path) -> int:
     """The permissions of the file that is there, or those of a new one.
 
-    A device, a pipe or a link is refused: replacing it would destroy something else.
+    A device, a pipe or a link is refused: replacing it would destroy something else. So is a file
+    in a folder of a run that is a link: it may lead anywhere.
     """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
+    astray = path.parent.name in RUN_FOLDERS and path.parent.is_symlink()
+    if astray or path.is_symlink() or (path.exists() and not path.is_file()):
         kind = "a directory" if path.is_dir() else "not an ordinary file"
         raise CallError(f"Cannot write {path}: it is {kind}. Choose another --out.")
     if path.exists():

@@ -227,7 +227,8 @@ def _dask_client(address: str) -> Iterator[Any]:
         _knock(address)
         client: Any = distributed.Client(address, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
     except Exception as error:  # a stranger's words, taken for dask's, may raise anything
-        raise CallError(f"No dask scheduler answers at {address}: {error}.") from error
+        why = str(error) or "it says no more"
+        raise CallError(f"No dask scheduler answers at {address}: {why}.") from error
     with client, dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
         if not client.nthreads():
             raise WorkError(f"The dask scheduler at {address} has no workers.")
@@ -244,6 +245,12 @@ def _knock(address: str) -> None:
     if place.hostname and place.port:
         with socket.create_connection((place.hostname, place.port), CONNECT_SECONDS) as connection:
             if place.scheme == "tcp":
-                length = int.from_bytes(connection.recv(8), "little")
-                if not 0 < length < LONGEST_GREETING:
+                left = int.from_bytes(connection.recv(8), "little")
+                if not 0 < left < LONGEST_GREETING:
                     raise OSError("what is there does not speak its language")
+                over = time.monotonic() + CONNECT_SECONDS
+                while left > 0:
+                    heard = connection.recv(left)
+                    left -= len(heard)
+                    if not heard or time.monotonic() > over:
+                        raise OSError("what is there does not finish its greeting")

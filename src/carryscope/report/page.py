@@ -67,7 +67,7 @@ class Page:
 
     def save(self, path: Path | str) -> int:
         """Write the file; its size in bytes."""
-        content = self.html.encode()
+        content = self.html.encode(errors="backslashreplace")  # a path may not be UTF-8
         write_output(Path(path), content)
         return len(content)
 

@@ -113,7 +113,7 @@ def _linked(shelf: Shelf, place: Path) -> str:
     if not report.exists():
         return shelf.name
     near = Path(os.path.relpath(report.resolve(), place.resolve()))
-    return Cell(shelf.name, link=f"./{quote(near.as_posix())}")
+    return Cell(shelf.name, link=f"./{quote(os.fsencode(near.as_posix()))}")
 
 
 def _attention(shelf: Shelf) -> AttentionFinding | None:

@@ -19,7 +19,13 @@ import msgspec
 
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Progress, Stopped, silent, stopping
-from carryscope.core.storage import only_writer, read_json, write_bytes, write_json
+from carryscope.core.storage import (
+    check_place,
+    only_writer,
+    read_json,
+    write_bytes,
+    write_json,
+)
 from carryscope.core.workers import Outcome, Workers, cluster_workers, local_workers, shared_out
 from carryscope.model.files import CONFIG_FILE
 from carryscope.report.page import REPORT_FILE
@@ -152,6 +158,7 @@ def side_by_side(
     where, over = directory.absolute(), 0
     stop = where / STOP_FILE
     crew = _crew(where, stop, workers, threads, cluster)
+    check_place(stop)
     items = {name: (name, job) for name, job in jobs.items()}
     with only_writer(directory), progress("side by side", len(jobs), unit) as advance:
         stop.unlink(missing_ok=True)

@@ -121,5 +121,5 @@ def read_metrics(directory: Path) -> list[StepRecord]:
     path = directory / METRICS_FILE
     try:
         return msgspec.json.Decoder(StepRecord).decode_lines(read_bytes(path))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CallError(f"{path} is damaged: {error}.") from error

@@ -101,11 +101,12 @@ def unfinished(found: Certificate, where: str) -> list[Absent]:
 def _effort(found: Certificate) -> Text:
     checked = f"{found.checked_with} checked it" if found.checked_with else "nothing checked it yet"
     return Text(
-        f"{listed(found.found_with)} found this proof, and {checked}. "
+        f"By its own record, {listed(found.found_with)} found this proof, and {checked}. "
         f"{found.boxes:,} boxes of questions were bounded, in {spent(found.seconds)}. As a check "
         f"on the way, the model answered {found.spot_checks:,} questions from decided boxes: every "
-        "answer was as proved. To check it without trusting the search: the engine that did not "
-        "search decides every box again, boxes must not overlap, and counts must add up."
+        "answer was as proved. This page did not check it: what comes from elsewhere is a claim. "
+        "A check does not trust the search: the engine that did not search decides every box "
+        "again, boxes must not overlap, and counts must add up."
     )
 
 
