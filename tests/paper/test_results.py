@@ -60,6 +60,13 @@ def record(**fields):
     return DrawRecord(**{**common, "numbers": numbers, **given, **fields})
 
 
+def test_a_page_of_short_trainings_says_so_and_judges_nothing():
+    page = pages([record(steps=100)])[PAGE]
+    assert page.startswith("**A smoke test. Nothing is reproduced")
+    assert "`paper-5`" in page
+    assert "three-columns" not in page, "claims are not on it"
+
+
 def test_a_verdict_before_all_draws_are_in_says_so():
     kept = [record(seed=seed, numbers=numbers(0.2)) for seed in range(201, 217)]
     for count, said in ((9, "not decidable here"), (12, "replicated so far"), (16, "replicated")):
