@@ -53,6 +53,7 @@ def check_fit(found: Any, model: ModelConfig) -> None:
 def _rules(model: ModelConfig) -> dict[str, Callable[[Any], bool]]:
     """What the values of fields must be, by the names of the fields."""
     answers = {*model.layout.answer_names, "all", "answer"}
+    question = {f"at {name}" for name in model.layout.position_names}
     stratum = re.compile(rf"([+-] )?[+-]?[KPG*]{{{model.digits}}}")
     below = {
         "layer": model.layers,
@@ -66,7 +67,7 @@ def _rules(model: ModelConfig) -> dict[str, Callable[[Any], bool]]:
     named: dict[str, Callable[[Any], bool]] = {
         "digits": lambda number: number == model.digits,
         "digit": lambda text: text in answers,
-        "answer": lambda text: text in answers,
+        "answer": lambda text: text in answers | question,
         "task": lambda text: text in model.layout.operation.classes,
         "question_class": lambda text: text in {kind.label for kind in QuestionClass},
         "staircase": lambda text: text in ("present", "partial", "absent"),

@@ -8,6 +8,7 @@ import pytest
 from carryscope.core.errors import CallError
 from carryscope.core.progress import Stopped
 from carryscope.dissection.dissect import EXPERIMENTS, Dissection, chosen_parts, dissect
+from carryscope.fits import check_fit
 from carryscope.training.losses import StepRecord
 
 SHAPES = {
@@ -67,6 +68,7 @@ def test_any_model_can_be_dissected(shape, random_model, few_questions):
     assert set(found.statements()) == set(EXPERIMENTS) - skipped
     again = msgspec.json.decode(msgspec.json.encode(found), type=Dissection)
     assert again == found
+    check_fit(found, found.model)
 
 
 def test_the_same_seed_gives_the_same_findings_and_another_one_others(random_model, few_questions):

@@ -21,7 +21,7 @@ from jaxtyping import Bool
 from carryscope.core.evidence import Mean, Share
 from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import percent
-from carryscope.dissection.attention import AttentionFinding, HeadRole, column_at
+from carryscope.dissection.attention import AttentionFinding, HeadRole, column_at, predicted_at
 from carryscope.dissection.engine import UNCHANGED, Engine
 from carryscope.dissection.interventions import (
     HEADS,
@@ -53,8 +53,7 @@ class EdgeEffect(msgspec.Struct, frozen=True, kw_only=True):
     layer: int
     row: int
     answer: str
-    """The answer token that the row predicts. A question row, which matters below the last layer,
-    predicts none: `at D'2`."""
+    """The answer token that the row predicts; at a question row its own: `at D'2`."""
     token: str
     flipped: Share
     """Answers of that row that change, of all; for a question row whole answers."""
@@ -101,13 +100,12 @@ def _cut(engine: Engine, samples: Samples, advance: Advance) -> list[EdgeEffect]
     cuts = [Cut(f"blocks.{layer}.{PATTERN}", (row,), (key,)) for layer, row, key in places]
     questions = samples.nines_rich("edges", EDGE_QUESTIONS)
     clean, *said = engine.answers(questions, [UNCHANGED, *cuts], advance).predicted
-    names = layout.position_names
     return [
         EdgeEffect(
             layer=layer,
             row=row,
-            answer=names[row + 1] if row in layout.answer_rows else f"at {names[row]}",
-            token=names[key],
+            answer=predicted_at(row, layout),
+            token=layout.position_names[key],
             flipped=Share.of_hits(
                 changed[:, row - layout.first_row]
                 if row in layout.answer_rows

@@ -44,7 +44,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     head: int
     row: int
     answer: str
-    """The answer token that the row predicts; none (empty) at a question row."""
+    """The answer token that the row predicts; at a question row its own: `at D'2`."""
     tokens: dict[str, float]
     """The tokens attended to most, with their shares."""
     column: int | None
@@ -155,7 +155,7 @@ def _readings(patterns: Array, layout: Format, first_row: int) -> list[Reading]:
                 layer=layer,
                 head=head,
                 row=row,
-                answer=layout.position_names[row + 1] if row in layout.answer_rows else "",
+                answer=predicted_at(row, layout),
                 tokens={layout.position_names[p]: round(float(attended[p]), 4) for p in most},
                 column=top if share.estimate > READS else None,
                 top_column=top,
@@ -163,6 +163,12 @@ def _readings(patterns: Array, layout: Format, first_row: int) -> list[Reading]:
             )
         )
     return readings
+
+
+def predicted_at(row: int, layout: Format) -> str:
+    """The answer token that a row predicts; a question row, which predicts none, is `at D'2`."""
+    names = layout.position_names
+    return names[row + 1] if row in layout.answer_rows else f"at {names[row]}"
 
 
 def _role(layer: int, head: int, shares: Float[Array, "digit column"]) -> HeadRole:
