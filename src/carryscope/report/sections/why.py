@@ -13,7 +13,7 @@ from carryscope.dissection.asking import Answer, answers_without
 from carryscope.dissection.explaining import column_words
 from carryscope.report.explorer import Live
 from carryscope.report.figures.sum import columns_read, hardest, sum_figure
-from carryscope.report.parts import Part, Picture, Section, Text
+from carryscope.report.parts import Facts, Part, Picture, Section, Text
 from carryscope.report.sections.verdict import is_proved, proved
 from carryscope.report.shelf import Shelf
 from carryscope.report.words import is_sum
@@ -26,6 +26,14 @@ which a borrow passes two pairs of equal digits."""
 
 SHORT = ("1+9", "1-9")
 """For models of one or two digits."""
+
+
+BREAKS = "Why it breaks: "
+
+
+def shown_sum(why: Section | None) -> str:
+    """The sum that the section is about, for the explorer to open on; empty if none breaks it."""
+    return why.title.removeprefix(BREAKS) if why is not None and BREAKS in why.title else ""
 
 
 def sums_to_try(layout: Format, risk: RiskFinding | None) -> list[str]:
@@ -57,7 +65,9 @@ def why_section(live: Sequence[Live]) -> Section | None:
         (right,) = answers_without(exact, [example.question], ())
         parts.append(Text(f"`{other.name}`: {_read(right, digit.name)} {proved(other)}"))
         parts.append(Picture(f"why-{other.name}", partial(sum_figure, right, digit.name)))
-    return Section("why", f"Why it breaks: {example.question}", "Why it breaks", parts)
+    if shelf.faithfulness is not None and shelf.faithfulness.sight is not None:
+        parts.append(Facts({"In general": shelf.faithfulness.sight.statement}))
+    return Section("why", f"{BREAKS}{example.question}", "Why it breaks", parts)
 
 
 def _sound(shelf: Shelf, given: Answer) -> Section:

@@ -151,7 +151,8 @@ class SumView {
     result.digits.forEach(({ carrying }, i) => setText(this.carries[i], carrying ? "1" : ""));
     for (let column = 0; column < digits; column++) {
       const readers = found?.read.get(column) ?? [];
-      const blind = found?.blind.includes(column) ?? false;
+      // With several layers another row may have read it.
+      const blind = this.layout.layers === 1 && (found?.blind.includes(column) ?? false);
       setText(this.readers[place(column)], readers.join("+") || (blind ? "no head" : ""));
       const head = readers.length ? Number(readers[0].split("H")[1]) % HEADS : null;
       for (const part of [this.cells.first[column], this.cells.second[column]]) {
