@@ -8,7 +8,7 @@ from report.test_figures import texts
 import carryscope
 from carryscope.report.figures.sum import columns_read, hardest, sum_figure
 from carryscope.report.parts import Picture, Text
-from carryscope.report.sections.why import sums_to_try, telling, why_section
+from carryscope.report.sections.why import shown_sum, sums_to_try, telling, why_section
 from carryscope.task.tokens import Format
 
 
@@ -64,18 +64,20 @@ def test_the_example_is_the_papers_if_the_model_fails_on_it_else_one_that_fails(
 
 def test_the_section_says_in_a_sentence_what_the_picture_shows(run):
     section = why_section([(run.shelf(), run.model())])
-    lead, picture = section.parts
+    lead, picture, general = section.parts
     assert isinstance(lead, Text)
     assert isinstance(picture, Picture)
     assert lead.text.startswith("A3 is 0 and should be 1: the carry is made in column 0")
     assert "No head reads column 0" in lead.text
+    assert general.facts["In general"] == run.faithfulness().sight.statement
     assert section.title == "Why it breaks: 445+555"
+    assert shown_sum(section) == "445+555", "the explorer opens on it"
 
 
 def test_next_to_it_stands_the_model_that_reads_every_column(run):
     exact = carryscope.load("exact-5")
     section = why_section([(one.shelf(), one.model()) for one in (run, exact)])
-    *_, told, picture = section.parts
+    *_, told, picture, _ = section.parts
     assert told.text == (
         "`exact-5`: To write A3 of 445+555, the heads read columns 3, 2, 1 and 0: it is right. "
         "The model is proved to answer all 10,000,000,000 questions right in any float32 "
@@ -88,6 +90,7 @@ def test_a_model_that_is_proved_says_that_no_failing_sum_exists():
     exact = carryscope.load("exact-5")
     section = why_section([(exact.shelf(), exact.model())])
     assert section.title == "Why it does not break: a sum that fails does not exist"
+    assert shown_sum(section) == ""
     assert "proved to answer all 10,000,000,000 questions right" in section.parts[0].text
     assert "no head" not in texts(section.parts[1].figure.svg())
 
