@@ -3,7 +3,7 @@
 In: attention patterns and questions. Out: a `Comparison` for each column that a head reads at a
 row, and a sentence.
 
-    A4, H5, column 1: D1 gets 99 % where it is the larger digit, 47 % where both are equal, 1 %
+    A4, H5, column 1: D1 gets 99 % where it is the larger digit, 50 % where both are equal, 1 %
     where it is the smaller one
 
 Attention itself then shows the state of the column: kill, propagate or generate. So one head is

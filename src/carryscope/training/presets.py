@@ -154,7 +154,7 @@ PRESETS: Mapping[str, Preset] = {
             d_head=10,
             d_mlp=320,
         ),
-        replace(EXACT, final_batch=256, head_delay=200, differences=2 / 3),
+        replace(EXACT, final_batch=256, head_delay=200, differences=0.667),
     ),
     "paper-5": Preset(
         "The paper's main model, and its authors' own draw: 5 digits, 3 heads, 5,000 steps.",

@@ -31,7 +31,8 @@ def risk_verdict(finding: RiskFinding, layout: Format) -> str:
     """What a person who must decide whether to use the model should know."""
     often = how_often(finding.teacher_forced, int(finding.questions), finding.evaluated)
     words = layout.operation.words
-    parts = [often, on_what(finding, layout), _unsafe(finding, words), _safe(finding, words)]
+    each = _of_each(finding, layout)
+    parts = [often, each, on_what(finding, layout), _unsafe(finding, words), _safe(finding, words)]
     return " ".join(part for part in parts if part)
 
 
@@ -54,6 +55,16 @@ def how_often(rate: Rate, total: int, evaluated: int) -> str:
         f"{with_interval(rate)} of all {total:,} questions get a wrong answer, about 1 in "
         f"{round(1 / rate.estimate):,} (95 % confidence, {evaluated:,} questions tested)."
     )
+
+
+def _of_each(finding: RiskFinding, layout: Format) -> str:
+    """How often each operation of a mixture fails."""
+    said = []
+    for one in layout.operation.parts:
+        ours = [stratum for stratum in finding.strata if stratum.name.startswith(f"{one.symbol} ")]
+        rate = with_interval(_wrong(ours, exact=finding.exhaustive))
+        said.append(f"{rate} of {one.words.question}s")
+    return f"Wrong are {' and '.join(said)}." if said else ""
 
 
 def on_what(finding: RiskFinding, layout: Format) -> str:

@@ -13,8 +13,7 @@ from carryscope.certificate.finding import Certificate, DigitProof, Family
 from carryscope.core.words import counted_share, listed, spent, with_interval
 from carryscope.report.parts import Absent, Commands, Facts, Folded, Part, Section, Text, evidence
 from carryscope.report.tables import Cell, Faint, Table
-from carryscope.report.words import letters
-from carryscope.task.operation import ADD
+from carryscope.report.words import letters, spoken_of
 from carryscope.verification.risk import RiskFinding
 
 SHOWN_FAMILIES = 8
@@ -165,7 +164,8 @@ def _families(found: Certificate, kind: str, families: Sequence[Family]) -> list
                     int(family.questions), of, at_most=kind == "undecided"
                 ),
             },
-            f"{letters(ADD.words)}, * any of these. Only questions that are {kind} are counted; "
+            f"{letters(spoken_of(families[0].example).words)}, * any of these. Only questions that "
+            f"are {kind} are counted; "
             f"others of the same pattern may not be.{more}",
             text=["pattern", "sums like"],
             prose=["where"],
