@@ -5,6 +5,8 @@ import torch
 from built_cascade import built_cascade
 
 from carryscope.core.errors import CallError
+from carryscope.dissection.ablations import study_edges
+from carryscope.dissection.attention import study_attention
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.interventions import Node, Route
 from carryscope.dissection.paths import study_paths
@@ -51,6 +53,22 @@ def test_the_cascade_is_said_in_words(found):
     assert all(fetch.follows.estimate == 1.0 for fetch in found.carries)
     assert "Layer 0 at D'2 computes the state of column 2." in found.statement
     assert "combined for A3 and A2: a tri-state cascade" in found.statement
+
+
+def test_attention_and_edges_at_question_rows_are_those_that_were_built(monkeypatch):
+    monkeypatch.setattr("carryscope.dissection.ablations.EDGE_QUESTIONS", 128)
+    samples = Samples(DIGITS, 0)
+    engine = Engine(built_cascade(DIGITS), samples.varied)
+    read = {
+        one.answer: one.column
+        for one in study_attention(engine, samples).question_readings
+        if (one.layer, one.head) == (0, 0) and one.column is not None
+    }
+    assert {f"at D'{c}": c for c in range(DIGITS)}.items() <= read.items()
+    edges = study_edges(engine, samples).edges
+    used = {(e.answer, e.token) for e in edges if e.used and e.answer.startswith("at")}
+    columns = range(DIGITS)
+    assert used == {(f"at D'{c}", token) for c in columns for token in (f"D{c}", f"D'{c}")}
 
 
 @pytest.mark.parametrize("seed", [0, 1])
