@@ -39,6 +39,7 @@ def study(
     from carryscope.api import study as study_run
     from carryscope.report.findings import parts_of
     from carryscope.report.page import REPORT_FILE
+    from carryscope.report.sections.why import sums_to_try
     from carryscope.report.terminal import show
 
     with bars(threads) as progress:
@@ -52,7 +53,8 @@ def study(
     for stage in SHOWN if verbose else ():
         show(parts_of(getattr(shelf, stage)), screen, verbose=True)
     show(parts_of(shelf), screen)
-    print_plain(f"Ask it anything: {command('ask', run.directory, '445+555')}")
+    question = sums_to_try(run.config.model.layout, shelf.risk)[0]
+    print_plain(f"Ask it anything: {command('ask', run.directory, question)}")
     print_plain(page)
     if open:
         webbrowser.open(page)

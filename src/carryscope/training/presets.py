@@ -130,6 +130,20 @@ PRESETS: Mapping[str, Preset] = {
         ModelConfig(layers=2, heads=3, d_model=96, d_mlp=256),
         DEEP,
     ),
+    "sub-3": Preset(
+        "Subtraction of three digits: six heads, meant to answer every question right.",
+        1,
+        ModelConfig(
+            digits=3,
+            operation="subtraction",
+            format="signed",
+            vocabulary=15,
+            heads=6,
+            d_model=96,
+            d_mlp=192,
+        ),
+        replace(EXACT, steps=6000, final_batch=256, head_delay=200),
+    ),
     "sub-5": Preset(
         "Subtraction of five digits: ten heads, meant to answer nearly every question right.",
         3,
