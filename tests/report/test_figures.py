@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import xml.etree.ElementTree as ET
+from itertools import combinations
 
 import msgspec
 import numpy as np
@@ -15,9 +16,10 @@ from carryscope.core.evidence import Share
 from carryscope.dissection.dissect import Dissection, dissect
 from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.model.transformer import Transformer, initialise
-from carryscope.report.figures.canvas import Canvas
+from carryscope.report.figures.canvas import HEADS, Canvas
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import one_pattern, staircase, table_figure
+from carryscope.report.figures.sum import WRONG
 from carryscope.report.sections.dissection import node_table
 from carryscope.report.sections.report import figure
 from carryscope.report.shelf import Shelf
@@ -246,3 +248,45 @@ def test_another_ending_is_refused_and_nothing_is_written(name, dot, tmp_path):
 def test_a_notebook_shows_the_svg_and_reads_the_description(dot):
     bundle = dot._repr_mimebundle_(include=None, exclude=None)
     assert bundle == {"image/svg+xml": dot.svg(), "text/plain": "A dot. One dot, at 1."}
+
+
+SEEN_BY = {
+    "most people": np.eye(3),
+    "protanopes": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopes": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopes": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+"""How colours look, as linear RGB: the matrices of Machado, Oliveira and Fernandes (2009)."""
+
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+@pytest.mark.parametrize("who", SEEN_BY)
+def test_heads_and_what_is_wrong_have_colours_that_all_people_tell_apart(who):
+    """Distances in CIELAB; 2.3 is just noticeable side by side."""
+    seen = [in_lab(np.array(SEEN_BY[who]) @ linear(colour)) for colour in (*HEADS, WRONG)]
+    near = [np.linalg.norm(a - b) for a, b in combinations(seen, 2)]
+    assert min(near) > 9
+
+
+def linear(colour: str) -> np.ndarray:
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def in_lab(colour: np.ndarray) -> np.ndarray:
+    xyz = TO_XYZ @ np.clip(colour, 0, 1) / [0.95047, 1, 1.08883]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])

@@ -20,7 +20,7 @@ WRONG_SHADES = ("#ffffff", "#fdbe85", "#f0803c", "#c2500f", "#8a3304")
 DARK = 0.6
 """From this shade on, text on a box is white."""
 
-HEADS = ("#5fb3ea", "#4cbf9b", "#d184bb", "#d6c84a", "#8b9be6", "#a8a8a8")
+HEADS = ("#5fb3ea", "#4cbf9b", "#d184bb", "#d6c84a", "#8270ee", "#b8eea6")
 """One colour for each head, which the colour-blind tell apart; none of them is orange."""
 
 CHARACTER = 6.2

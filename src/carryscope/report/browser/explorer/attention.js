@@ -3,6 +3,9 @@
 // Each map is one stop of the tab key. Inside, arrows move; Enter or Space takes away the edge, or
 // at the start of a row the head at that row.
 
+// Maps in a line at most, where there is room.
+const MOST_ACROSS = 5;
+
 class LayerView {
   constructor(layer, store, { layout, sayings }, preview) {
     Object.assign(this, { layer, store, layout, sayings, preview });
@@ -18,6 +21,9 @@ class LayerView {
       title,
       element("div", { class: "maps" }, ...panels),
     );
+    // Lines of equal length: six panels are three and three, not five and one.
+    const lines = Math.ceil(panels.length / MOST_ACROSS);
+    this.element.style.setProperty("--across", Math.ceil(panels.length / lines));
     this.element.style.setProperty("--positions", layout.lastRow);
     if (layout.digits > 8) this.element.style.setProperty("--label", "4.6rem");
   }

@@ -10,7 +10,8 @@ class SumView {
     this.input.addEventListener("blur", () => this.settled());
     this.examples = examples.map((example) => this.example(example));
     root.querySelector("[data-part=examples]").append(...this.examples);
-    this.build(root.querySelector("[data-part=columns]"));
+    this.box = root.querySelector("[data-part=columns]");
+    this.build(this.box);
   }
 
   example({ label, sum, about }) {
@@ -136,6 +137,13 @@ class SumView {
     this.cards.forEach((card) => card.render(result));
   }
 
+  // Where the columns do not fit, those around a newly chosen digit are shown.
+  bringIntoSight(card) {
+    if (card === this.seen) return;
+    this.seen = card;
+    this.box.scrollLeft = card.offsetLeft + (card.offsetWidth - this.box.clientWidth) / 2;
+  }
+
   // The box never shrinks: what is below must not move away from under a pointer.
   say(words) {
     setText(this.why, words);
@@ -162,6 +170,7 @@ class SumView {
     }
     const from = found?.deciding ?? null;
     this.arrow.point(from === null ? null : place(from), found && place(found.k), found?.carrying);
+    this.bringIntoSight(this.cards[row - this.layout.firstRow].element);
     this.lines.render(result, row);
     this.say(explanation(result, row, this.layout));
     setAttribute(this.why, "data-wrong", found !== null && !result.digits[place(found.k)].right);
