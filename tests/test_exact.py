@@ -1,11 +1,16 @@
-"""The shipped exact adder: proved right on every question."""
+"""The shipped exact adders: proved right on every question."""
 
 import numpy as np
 import pytest
 
 import carryscope as cs
 from carryscope.certificate.certify import ProofSearch
-from carryscope.certificate.checking import check_what_is_said, claims_of, verify_sample
+from carryscope.certificate.checking import (
+    check_certificate,
+    check_what_is_said,
+    claims_of,
+    verify_sample,
+)
 from carryscope.core.storage import read_json
 from carryscope.model.prediction import answer
 from carryscope.stages import CERTIFICATE
@@ -21,20 +26,23 @@ def run():
     return cs.load("exact-5")
 
 
-def test_it_was_made_by_its_recipe(run):
-    assert run.config.training == preset("exact-5").training
-    assert run.config.model == preset("exact-5").model
+@pytest.mark.parametrize("name", ["exact-5", "exact-6"])
+def test_it_was_made_by_its_recipe(name):
+    assert cs.load(name).config.training == preset(name).training
+    assert cs.load(name).config.model == preset(name).model
 
 
-def test_its_certificate_says_what_its_log_says_and_a_sample_of_its_boxes_is_decided_again(run):
-    """All boxes are decided again by the command in the README, which `test_readme.py` runs."""
+@pytest.mark.parametrize("name", ["exact-5", "exact-6"])
+def test_its_certificate_says_what_its_log_says_and_a_sample_of_its_boxes_is_decided_again(name):
+    """The README's command decides all boxes of exact-5 again; `test_readme.py` runs it."""
+    run = cs.load(name)
     certificate = read_json(run.directory / CERTIFICATE.file, CERTIFICATE.record)
     assert certificate.about == "float32"
     assert (certificate.found_with, certificate.checked_with) == (["numba"], "torch")
-    assert certificate.proved_right == certificate.questions == "10000000000"
+    assert certificate.proved_right == certificate.questions == str(100**run.config.model.digits)
     search = ProofSearch(run.model(), certificate, engine="torch")
     check_what_is_said(search, certificate)
-    claims = [claimed for row in range(6) for claimed in claims_of(search, row)]
+    claims = [claimed for row in range(len(search.proofs)) for claimed in claims_of(search, row)]
     assert sum(len(claimed.boxes) for claimed in claims) > 10_000
     verify_sample(search.subject, claims)
 
@@ -59,6 +67,21 @@ def test_its_card_says_what_is_proved_and_what_is_not(run):
     assert card_text.startswith(card(run.training(), run.config))
     assert "all 10,000,000,000 questions right in any float32 evaluation" in card_text
     assert "Nothing is proved about formats shorter than float32" in card_text
+
+
+def test_six_digits_add_and_their_card_says_what_is_proved():
+    six = cs.load("exact-6")
+    assert six.ask("999999+1").answer == "1000000"
+    assert "all 1,000,000,000,000 questions right" in (six.directory / "README.md").read_text()
+
+
+@pytest.mark.slow
+def test_every_box_of_six_digits_is_decided_again_by_the_engine_that_did_not_search():
+    six = cs.load("exact-6")
+    certificate = six.read(CERTIFICATE).found
+    checked = check_certificate(six.model(), certificate, workers=2)
+    assert checked.engine == "torch"
+    assert checked.boxes == sum(digit.boxes for digit in certificate.per_digit) > checked.claims
 
 
 CASCADES = [
