@@ -16,12 +16,15 @@ def test_every_block_runs_in_one_directory(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("carryscope.core.workers.cores", lambda: 1)  # no processes beside this one
     scores = ""
     for kind, body in BLOCKS:
+        file = re.match(r"# (\w+\.py)\n", body)
         if kind == "bash":
             for line in body.strip().splitlines():
                 name, *words = shlex.split(line)
                 assert name == "carryscope"
                 assert run(words) == 0, capsys.readouterr().err
                 assert capsys.readouterr().out, f"{line} prints something"
+        elif file:
+            (tmp_path / file[1]).write_text(body)
         else:
             exec(compile(body, str(GUIDE), "exec"), {"__name__": "__main__"})
             scores += capsys.readouterr().out

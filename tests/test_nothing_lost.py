@@ -115,7 +115,6 @@ CALLED_NOW: dict[str, str | None] = dict.fromkeys(
         "bench --only certificate --out cost.txt",
         "bench --only risk --out cost.svg",
         "reproduce --only paper-7",
-        "faithful '{untrained}' --algorithm '{algorithms}:all_carries'",
     ]
 ) | {
     "report '{untrained}' --format jpg": "figures '{untrained}' --out figures --format jpg",
@@ -556,12 +555,14 @@ def places(tmp_path_factory, tiny_run, imported) -> dict[str, Path]:
     config = there / "newer" / "config.json"
     config.write_text(re.sub(r'"format_version":\d+', '"format_version":99', config.read_text()))
     (there / "unfinished" / "model.safetensors").unlink()
+    (there / "algorithms.py").write_text("def no_carries(columns):\n    return columns.sums\n")
     names = ("untrained", "newer", "unfinished", "deep")
     return {
         **{name: there / name for name in names},
         "tiny": tiny_run.directory,
         "imported": imported.directory,
         "state_dict": RECORDED / "imported.pth",
+        "algorithms": there / "algorithms.py",
     }
 
 

@@ -28,6 +28,9 @@ PER_TOKEN = ("answer_names", "per_digit", "last_steps_digit_loss", "held_out_dig
 NEVER_EMPTY = ("cases", "strata", "rules")
 """Lists that have something in them whatever the model is."""
 
+LONGEST_NAME = 200
+"""Letters of a name, at most."""
+
 MOST_DIGITS = 41
 """Decimal digits of the largest number of questions, 10^40."""
 
@@ -44,10 +47,29 @@ def check_fit(found: Any, model: ModelConfig) -> None:
             raise CallError(f"{name} does not fit the model. Got {str(value)[:40]!r}.")
         if name in NEVER_EMPTY and isinstance(value, list) and not value:
             raise CallError(f"{name} must not be empty.")
+        if name == "attention" and value is not None:
+            _check_patterns(value, model)
     for name in PER_TOKEN:
         if len(getattr(found, name, range(tokens))) != tokens:
             raise CallError(f"{name} must have an entry for each answer token.")
     _check_counts(found, model)
+
+
+def _check_patterns(attention: Any, model: ModelConfig) -> None:
+    """Attention patterns by question class: each has all layers, heads, rows and positions."""
+    shapes = {_shape(pattern) for pattern in attention.patterns.values()}
+    shape = shapes.pop() if len(shapes) == 1 else ()
+    fits = len(shape) == 4 and -1 not in shape and shape[:2] == (model.layers, model.heads)
+    if not fits or attention.patterns.keys() != attention.questions_by_class.keys():
+        raise CallError("patterns do not fit the model.")
+
+
+def _shape(nested: Any) -> tuple[int, ...]:
+    """The lengths of lists in lists; -1 where they differ."""
+    if not isinstance(nested, list):
+        return ()
+    shapes = {_shape(part) for part in nested}
+    return (len(nested), *shapes.pop()) if len(shapes) == 1 else (len(nested), -1)
 
 
 def _rules(model: ModelConfig) -> dict[str, Callable[[Any], bool]]:
@@ -66,6 +88,7 @@ def _rules(model: ModelConfig) -> dict[str, Callable[[Any], bool]]:
     }
     named: dict[str, Callable[[Any], bool]] = {
         "digits": lambda number: number == model.digits,
+        "name": lambda text: len(text) <= LONGEST_NAME,
         "digit": lambda text: text in answers,
         "answer": lambda text: text in answers | question,
         "task": lambda text: text in model.layout.operation.classes,

@@ -54,6 +54,7 @@ from carryscope.training.config import RunConfig
 from carryscope.training.losses import StepRecord
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding, faithful, same_algorithms
+from carryscope.verification.own_algorithm import load_function
 from carryscope.verification.risk import (
     BUDGET,
     WIDTH,
@@ -160,7 +161,7 @@ class Run(RunDirectory):
 
     def faithfulness(
         self,
-        algorithm: Callable[[Columns], Any] | None = None,
+        algorithm: str | Callable[[Columns], Any] | None = None,
         *,
         seed: int = 0,
         again: bool = False,
@@ -168,17 +169,19 @@ class Run(RunDirectory):
     ) -> FaithfulnessFinding:
         """How well stated algorithms predict what the model does, in its answers and inside.
 
-        `algorithm` is one of your own: a function from `Columns` to answer digits.
+        `algorithm` is one of your own: a function from `Columns` to answer digits, or where to
+        find it, `file.py:name`.
         """
+        own = load_function(algorithm) if isinstance(algorithm, str) else algorithm
         dissection = self.known(DISSECTION)
         layout = self.config.model.layout
         return self.find(
             FAITHFULNESS,
             lambda *_: faithful(
-                self.model(), seed=seed, dissection=dissection, own=algorithm, progress=progress
+                self.model(), seed=seed, dissection=dissection, own=own, progress=progress
             ),
             enough=lambda known: known.seed == seed and same_algorithms(known, layout, dissection),
-            again=again or algorithm is not None,
+            again=again or own is not None,
         )
 
     def certificate(

@@ -7,10 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import carryscope
 from carryscope.cli.main import COMMANDS, run
 from carryscope.model.transformer_lens import read_state_dict, write_state_dict
 from carryscope.run import Run
@@ -301,15 +299,21 @@ def test_figures_writes_those_that_the_findings_allow(capsys, tiny_run, tmp_path
     assert "moon" in capsys.readouterr().err
 
 
-def test_faithful_compares_once_and_an_algorithm_of_ones_own_is_not_left_there(capsys, tiny_run):
-    def no_carries(columns):
-        return np.pad(columns.sums % 10, ((0, 0), (0, 1)))
-
-    found = carryscope.load(tiny_run).faithfulness(no_carries)
-    assert "no_carries" in [one.name for one in found.agreement.algorithms]
-    assert run(["faithful", str(tiny_run)]) == 0
+def test_faithful_compares_and_takes_an_algorithm_of_ones_own(capsys, tiny_run, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import numpy as np\n"
+        "def no_carries(columns):\n"
+        "    return np.pad(columns.sums % 10, ((0, 0), (0, 1)))\n"
+    )
+    assert run(["faithful", str(tiny_run), "--algorithm", f"{file}:no_carries"]) == 0
     told = capsys.readouterr().out
-    assert "no_carries" not in told
+    assert "no_carries" in told
     assert told.rstrip().endswith("faithfulness.json")
     assert run(["faithful", str(tiny_run), "--json"]) == 0
+    names = [a["name"] for a in json.loads(capsys.readouterr().out)["agreement"]["algorithms"]]
+    assert "no_carries" not in names
+    assert run(["faithful", str(tiny_run), "--json"]) == 0
     assert capsys.readouterr().err == "", "what is known is not compared again"
+    assert run(["faithful", str(tiny_run), "--algorithm", f"{file}:all_carries"]) == 2
+    assert "has no function 'all_carries'. It has: no_carries" in capsys.readouterr().err

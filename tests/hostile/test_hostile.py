@@ -233,6 +233,7 @@ OPTIONS = {
     "certify RUN --check --workers": ("0", "-1"),
     "certify RUN --again --cluster": ("", "nonsense", "tcp://127.0.0.1:1"),
     "dissect RUN --only": ("", "everything", "[/x]"),
+    "faithful RUN --algorithm": ("", "none.py:f", "x", "config.json:"),
     "figures RUN --out": ("",),
     "sweep --seeds 0 --out": ("",),
     "ask RUN": ("", "9" * 5000 + "+1", "1+", "1+2+3", "\x1b[2J", "1+2 --without [/x]"),
@@ -250,3 +251,17 @@ def test_an_option_that_makes_no_sense_is_refused_whatever_is_there(
     check_words(code, printed.out + printed.err)
     assert code == 2
     assert not (tmp_path / "run-new").exists()
+
+
+@pytest.mark.parametrize("line", ["raise BaseException('no')", "exit(3)", "print('x') or 1 / 0"])
+def test_an_algorithm_of_the_users_own_cannot_end_the_program_or_print_a_result(
+    line, sound, tmp_path, capsys
+):
+    here = Path.cwd()
+    source = f"import os\nos.chdir('/')\ndef own(columns):\n    {line}\n"
+    (tmp_path / "own.py").write_text(source)
+    words = ("faithful", "RUN", "--json", "--algorithm", f"{tmp_path / 'own.py'}:own")
+    code = call(sound, tmp_path / "run", "config.json", lambda path: None, Command(words, ()))
+    printed = capsys.readouterr()
+    check_words(code, printed.out + printed.err)
+    assert (code, printed.out, Path.cwd()) == (2, "", here)

@@ -21,7 +21,7 @@ from carryscope.verification.algorithms import (
     look_ahead,
     shipped,
 )
-from carryscope.verification.own_algorithm import own_algorithm
+from carryscope.verification.own_algorithm import load_function, own_algorithm
 
 EXACT = "exact addition"
 
@@ -133,9 +133,30 @@ def test_a_broken_algorithm_is_refused_in_one_line(function, message):
     assert "\n" not in str(error.value)
 
 
-def test_an_algorithm_cannot_change_the_questions():
-    with pytest.raises(ValueError, match="read-only"):
-        own_algorithm(lambda c: c.sums.fill(0), 5)
+FILES = {
+    "there is no colon": ("mine.py", "", "is given as file.py:name. Got 'mine.py'"),
+    "there is no name": ("mine.py:", "", "is given as file.py:name"),
+    "there is no file": ("other.py:f", "", "There is no file other.py"),
+    "there is no such name": ("mine.py:f", "def g(c): pass", "has no function 'f'. It has: g"),
+    "there is nothing": ("mine.py:f", "", "has no function 'f'. It has: none"),
+    "it is no function": ("mine.py:f", "f = 7", "has no function 'f'. It has: none"),
+    "the file is not Python": ("mine.py:f", "def f(:", "cannot be run: SyntaxError"),
+    "the file fails": ("mine.py:f", "import nowhere", "cannot be run: ModuleNotFoundError"),
+    "the file exits": ("mine.py:f", "raise SystemExit", "cannot be run: SystemExit"),
+    "it takes nothing": ("mine.py:f", "def f(): pass", "f failed on 2,000 questions: TypeError"),
+    "it fails": ("mine.py:f", "def f(c): return 1 / 0", "ZeroDivisionError: division by zero"),
+    "it writes into the sums": ("mine.py:f", "def f(c): c.sums[:] = 0", "read-only"),
+    "it gives ragged lists": ("mine.py:f", "def f(c): return [[1], [1, 2]]", "f failed on 2,000"),
+}
+
+
+@pytest.mark.parametrize(("place", "text", "message"), FILES.values(), ids=FILES)
+def test_a_broken_file_is_refused_in_one_line(place, text, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(CallError, match=message) as error:
+        own_algorithm(load_function(place), 5)
+    assert "\n" not in str(error.value)
 
 
 def test_a_function_becomes_an_algorithm():

@@ -106,6 +106,7 @@ def faithful(
     run: RunName,
     /,
     *,
+    algorithm: str | None = None,
     seed: QuestionSeed = 0,
     again: Again = False,
     verbose: Verbose = False,
@@ -117,14 +118,25 @@ def faithful(
     Compares the model with exact addition, the paper's Algorithm 1, its relatives that look
     further or less far, and the dissected algorithm if there is a dissection. Then it resamples,
     inside the model, everything an algorithm calls irrelevant, and counts the answers that stay.
-    Writes findings/faithfulness.json. From Python, `run.faithfulness(f)` compares it with an
-    algorithm of your own, too.
+    Writes findings/faithfulness.json.
+
+    An algorithm of your own is a function from columns to answer digits in a Python file,
+    given as --algorithm file.py:name. The file is run, so use only files you trust:
+
+        def no_carries(columns):  # columns.sums has the shape (questions, columns), units first
+            import numpy as np
+            return np.pad(columns.sums % 10, ((0, 0), (0, 1)))
+
+    Parameters
+    ----------
+    algorithm
+        An algorithm of your own to compare with: file.py:name.
     """
     from carryscope.stages import FAITHFULNESS
 
     chosen = opened(run)
     with bars(threads) as progress:
-        found = chosen.faithfulness(seed=seed, again=again, progress=progress)
+        found = chosen.faithfulness(algorithm, seed=seed, again=again, progress=progress)
     print_finding(found, chosen.directory / FAITHFULNESS.file, json=json, verbose=verbose)
 
 

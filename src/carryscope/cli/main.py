@@ -37,6 +37,7 @@ COMMANDS = {
     "explorer": ("pages:explorer", "Write a page in which a model can be asked and taken apart."),
     "figures": ("pages:figures", "Write the figures of a run's findings, for a page or a paper."),
     "compare": ("pages:compare", "Write a page that lays runs over each other."),
+    "runs": ("pages:runs", "Write an index of a directory of runs."),
     "sweep": ("sweep:sweep", "Train and study many seeds side by side: do they add the same way?"),
     "presets": ("train:presets", "List the training recipes."),
     "sites": ("exchange:sites", "List the places in a model that can be read or changed."),

@@ -1,4 +1,4 @@
-"""`report`, `explorer`, `compare` and `figures`: findings for a browser or a paper."""
+"""`report`, `explorer`, `compare`, `runs` and `figures`: findings for a browser or a paper."""
 
 from __future__ import annotations
 
@@ -66,6 +66,22 @@ def compare(*runs: RunName, out: Path = Path("compare.html"), json: Json = False
         raise CallError(f"compare needs at least two runs. Got {len(found)}.")
     check_place(out)
     compare_page([opened(run).shelf() for run in found], out.parent).save(out)
+    print_file(out, json=json)
+
+
+def runs(directory: Path, /, *, json: Json = False) -> None:
+    """Write an index of a directory of runs, from which each report opens.
+
+    The page is DIRECTORY/index.html.
+    """
+    from carryscope.sweeps.page import index_page
+
+    found = _runs_in(str(directory))
+    if found == [str(directory)]:
+        raise CallError(f"There is no finished run in {directory}.")
+    out = directory / "index.html"
+    check_place(out)
+    index_page([opened(run).shelf() for run in found], directory).save(out)
     print_file(out, json=json)
 
 

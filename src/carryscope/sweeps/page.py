@@ -53,6 +53,12 @@ def compare_page(shelves: Sequence[Shelf], place: Path) -> Page:
     return page_of(title, "carryscope compare", [_index(shelves, place), *_compared(shelves)])
 
 
+def index_page(shelves: Sequence[Shelf], place: Path) -> Page:
+    """A directory of runs, from which each report opens."""
+    title = f"{counted(len(shelves), 'run').capitalize()} in {place.resolve().name}"
+    return page_of(title, "carryscope runs", [_index(shelves, place)])
+
+
 def _compared(shelves: Sequence[Shelf]) -> list[Section]:
     """Runs over each other, where there are findings for it."""
     parts: dict[str, Picture | Table] = {}

@@ -1,7 +1,7 @@
-"""An algorithm of the user's own, checked before use.
+"""An algorithm of the user's own: a function, maybe from a Python file, checked before use.
 
-In: a function from `Columns` to answer digits, units first. Out: an `Algorithm`. This one never
-passes a carry on:
+In: a function from `Columns` to answer digits, units first. Out: an `Algorithm`, or an error in one
+line that says what is wrong. This one never passes a carry on:
 
     import numpy as np
 
@@ -13,8 +13,12 @@ passes a carry on:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import runpy
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +33,26 @@ PROBES = 2000
 """Questions with many propagating columns, on which an algorithm is tried before use."""
 
 
+def load_function(place: str) -> Callable[[Columns], Any]:
+    """The function `name` of `file.py`, given as `file.py:name`.
+
+    This runs the file, so use only files you trust.
+    """
+    file, colon, name = place.rpartition(":")
+    if not (colon and file and name):
+        raise CallError(f"An algorithm is given as file.py:name. Got '{place}'.")
+    if not Path(file).is_file():
+        raise CallError(f"There is no file {file}. An algorithm is given as file.py:name.")
+    with _contained(f"{file} cannot be run"):
+        defined = runpy.run_path(file, run_name="carryscope_algorithm")
+    functions = {key: value for key, value in defined.items() if callable(value)}
+    if name not in functions:
+        ours = [key for key in functions if key[:1] != "_"]
+        raise CallError(f"{file} has no function '{name}'. It has: {', '.join(ours) or 'none'}.")
+    found: Callable[[Columns], Any] = functions[name]
+    return found
+
+
 def own_algorithm(
     function: Callable[[Columns], Any], digits: int, operation: Operation = ADD
 ) -> Algorithm:
@@ -39,7 +63,9 @@ def own_algorithm(
     def answer(columns: Columns) -> Array:
         sums = columns.sums.astype(np.int64)  # products of them do not overflow
         sums.setflags(write=False)
-        return _checked(function(replace(columns, sums=sums)), columns, f"The answer of {name}")
+        with _contained(f"{name} failed on {len(sums):,} questions"):
+            given = np.asarray(function(replace(columns, sums=sums)))
+        return _checked(given, columns, f"The answer of {name}")
 
     columns = Columns.of(Samples(digits, 0, operation).nines_rich("probes", PROBES))
     said = answer(columns)
@@ -55,9 +81,9 @@ def own_algorithm(
     )
 
 
-def _checked(given: Any, columns: Columns, what: str) -> Array:
+def _checked(digits: Array, columns: Columns, what: str) -> Array:
     """Digits as whole numbers, one for each question and answer digit."""
-    digits, wanted = np.asarray(given), (len(columns.sums), columns.digits + 1)
+    wanted = (len(columns.sums), columns.digits + 1)
     require(
         digits.shape == wanted and digits.dtype.kind in "iub",
         f"{what} must be an array of whole numbers of shape {wanted}: questions, and digits A0 to "
@@ -67,3 +93,16 @@ def _checked(given: Any, columns: Columns, what: str) -> Array:
     beyond = digits[(digits < 0) | (digits >= BASE)]
     require(not beyond.size, f"{what} must have digits from 0 to {BASE - 1}", beyond[:1])
     return digits.astype(np.int64)
+
+
+@contextlib.contextmanager
+def _contained(failed: str) -> Iterator[None]:
+    """Run the user's code: what it prints is no result, and it cannot leave the directory."""
+    try:
+        with contextlib.chdir("."), contextlib.redirect_stdout(sys.stderr):
+            yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        why = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+        raise CallError(f"{failed}: {why}.") from error
