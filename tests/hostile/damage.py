@@ -51,7 +51,7 @@ COMMANDS = {
         (*MODEL, "findings/certificate.json"),
         ("findings/certificate.json",),
     ),
-    "export": Command(("export", "RUN"), MODEL, ("model.pth",)),
+    "export": Command(("export", "RUN"), MODEL, ("model.pth", "behaviors.json", "features.json")),
     "explorer": Command(("explorer", "RUN"), MODEL, ("explorer.html",)),
     "figures": Command(
         ("figures", "RUN", "--only", "staircase", "--out", "RUN/figures"),

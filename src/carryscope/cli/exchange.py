@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from carryscope.cli.console import opened, print_json, print_plain
 from carryscope.cli.options import AnyRun, Json, OutFile, RunName
@@ -58,35 +58,35 @@ def export(run: RunName, /, *, out: OutFile = None, tags: bool = True, json: Jso
         Write behaviors.json next to it, what fails without each node; and features.json, what each
         node is for, if the run was dissected. Both are in the format of the paper's authors.
     """
+    from carryscope.core.storage import write_json
     from carryscope.model.transformer_lens import hooked_transformer_config, write_state_dict
 
     chosen = opened(run)
     model = chosen.model()
     path = place(chosen, "model.pth", out)
+    tagged = _tags(chosen, path) if tags else {}
     write_state_dict(model, path)
-    written = [path, *(_write_tags(chosen, path) if tags else [])]
+    for file, nodes in tagged.items():
+        write_json(file, nodes)
     config = hooked_transformer_config(model.config)
     if json:
         print_json({"path": str(path), "config": config})
         return
     fields = ", ".join(f"{name}={value!r}" for name, value in config.items())
     print_plain(f"Load it into a model made with\n  HookedTransformerConfig({fields})")
-    print_plain("\n".join(map(str, written)))
+    print_plain("\n".join(map(str, [path, *tagged])))
 
 
-def _write_tags(run: Run, path: Path) -> list[Path]:
-    """The authors' two files, next to the weights."""
-    from carryscope.core.storage import write_json
+def _tags(run: Run, path: Path) -> dict[Path, Any]:
+    """What goes into the authors' two files, next to the weights."""
     from carryscope.dissection.authors import behaviors, features
     from carryscope.stages import DISSECTION
 
     engine = run.engine()
-    files = {path.with_name("behaviors.json"): behaviors(engine, engine.reference)}
+    files: dict[Path, Any] = {path.with_name("behaviors.json"): behaviors(engine, engine.reference)}
     if (found := run.known(DISSECTION)) and found.subtasks:
         files[path.with_name("features.json")] = features(found)
-    for file, nodes in files.items():
-        write_json(file, nodes)
-    return list(files)
+    return files
 
 
 def sites(run: AnyRun = None, /, *, json: Json = False) -> None:
