@@ -38,7 +38,7 @@ from carryscope.dissection.interventions import Without
 from carryscope.dissection.samples import Samples
 from carryscope.model.files import CONFIG_FILE
 from carryscope.model.plain import PlainModel
-from carryscope.shipped import exact_model
+from carryscope.shipped import SHIPPED, exact_model
 from carryscope.stages import (
     CERTIFICATE,
     DISSECTION,
@@ -292,7 +292,8 @@ class Run(RunDirectory):
         return explorer_page([(run.shelf(), run.model()) for run in runs], question)
 
     def __repr__(self) -> str:
-        return f"Run({str(self.directory)!r})"
+        where = self.name if self.directory.parent == SHIPPED else str(self.directory)
+        return f"Run({where!r})"
 
     def _repr_html_(self) -> str:
         from carryscope.report.page import notebook
