@@ -164,3 +164,13 @@ def sign_probabilities(digits: int, operation: Operation = ADD) -> dict[LookAhea
             chances[LookAhead(digits + 1, depth, False)] = pass_on**depth * kill
         chances[LookAhead(digits + 1, digits, False)] = pass_on**digits
     return {case: chance / len(operation.each_part) for case, chance in chances.items()}
+
+
+def cascades(digits: int, shortest: int) -> tuple[str, ...]:
+    """Every pattern of at least so many nines above a column that decides: ***PPPK to PPPPPPG."""
+    return tuple(
+        f"{'*' * (digits - 1 - column - nines)}{'P' * nines}{state}{'*' * column}"
+        for state in "KG"
+        for column in range(digits)
+        for nines in range(shortest, digits - column)
+    )

@@ -17,6 +17,7 @@ from carryscope.core.storage import read_json
 from carryscope.model.config import ModelConfig, paper_width
 from carryscope.model.files import CONFIG_FILE, load_model, weights_hash
 from carryscope.task.operation import OPERATIONS
+from carryscope.task.strata import cascades
 from carryscope.training.config import RunConfig, TrainingConfig, differences
 
 
@@ -83,17 +84,6 @@ DEEP = replace(EXACT, steps=4500, head_delay=150, sharpness=0.0, paper_tail=0.15
 """For several layers. They need no head for each column: a lower layer computes the states of
 columns at question tokens, and a later one fetches them. Without the paper's mix of questions at
 the end, a few sums in a million without any nines fail."""
-
-
-def cascades(digits: int, shortest: int) -> tuple[str, ...]:
-    """Every pattern of at least so many nines above a column that decides: ***PPPK to PPPPPPG."""
-    return tuple(
-        f"{'*' * (digits - 1 - column - nines)}{'P' * nines}{state}{'*' * column}"
-        for state in "KG"
-        for column in range(digits)
-        for nines in range(shortest, digits - column)
-    )
-
 
 PRESETS: Mapping[str, Preset] = {
     "fast-5": Preset(
