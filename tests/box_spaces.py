@@ -4,7 +4,8 @@ from itertools import product
 
 import numpy as np
 
-from carryscope.certificate.boxes import Reading, Row, RowSpace
+from carryscope.certificate.boxes import RowSpace
+from carryscope.certificate.rows import Reading, Row
 from carryscope.certificate.trees import grow_tree, levels_of
 from carryscope.task.operation import ADD, Operation
 from carryscope.task.questions import Questions

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import carryscope
-from carryscope.certificate.boxes import Reading
 from carryscope.certificate.certify import ProofSearch
 from carryscope.certificate.checking import check_what_is_said, claims_of, verify
 from carryscope.certificate.exploring import Piece, explore
 from carryscope.certificate.finding import Certificate
 from carryscope.certificate.proof import RIGHT, WRONG, Engine, RowProof
+from carryscope.certificate.rows import Reading
 from carryscope.certificate.spot_checks import draw
 from carryscope.certificate.subject import ProofSubject
 from carryscope.core.storage import read_json

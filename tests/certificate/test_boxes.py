@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from box_spaces import questions_of, seen, space_of
 
-from carryscope.certificate.boxes import Row, RowSpace
+from carryscope.certificate.boxes import RowSpace
 from carryscope.certificate.finding import families
 from carryscope.certificate.proof import OPEN, RowProof
+from carryscope.certificate.rows import Row
 from carryscope.core.errors import WorkError
 from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, SUBTRACT, Operation

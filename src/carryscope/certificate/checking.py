@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.certificate.boxes import Reading
 from carryscope.certificate.certify import ProofSearch
 from carryscope.certificate.finding import Certificate
 from carryscope.certificate.proof import OPEN, RIGHT, STUCK, WRONG, Engine
+from carryscope.certificate.rows import Reading
 from carryscope.certificate.spot_checks import spot_check
 from carryscope.certificate.subject import ProofSubject, other_engine
 from carryscope.core.errors import WorkError

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from jaxtyping import Int
 
-from carryscope.certificate.boxes import Reading
 from carryscope.certificate.proof import Fragment
+from carryscope.certificate.rows import Reading
 from carryscope.certificate.subject import ProofSubject
 from carryscope.task.operation import Array
 

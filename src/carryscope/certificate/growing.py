@@ -10,9 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from carryscope.certificate.boxes import Row, RowSpace
+from carryscope.certificate.boxes import RowSpace
 from carryscope.certificate.features import Features
 from carryscope.certificate.row_tables import scores_of, weights_of
+from carryscope.certificate.rows import Row
 from carryscope.certificate.trees import grow_tree, levels_of
 from carryscope.task.operation import BASE, PAIRS, Array
 

@@ -20,9 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from carryscope.certificate.boxes import Row, RowSpace
+from carryscope.certificate.boxes import RowSpace
 from carryscope.certificate.features import Features
 from carryscope.certificate.rounding import length
+from carryscope.certificate.rows import Row
 from carryscope.core.errors import WorkError
 from carryscope.model.transformer import LAYER_NORM_EPSILON
 from carryscope.task.operation import BASE, Array

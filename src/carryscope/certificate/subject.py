@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 
-from carryscope.certificate.boxes import Reading, Row, RowSpace
+from carryscope.certificate.boxes import RowSpace
 from carryscope.certificate.features import Features
 from carryscope.certificate.growing import grow_space
 from carryscope.certificate.proof import About, Engine, RowLog
 from carryscope.certificate.row_tables import row_tables
+from carryscope.certificate.rows import Reading, Row
 from carryscope.core.errors import CallError
 from carryscope.core.workers import Workers, cluster_workers, local_workers, this_process
 from carryscope.model.transformer import Transformer
