@@ -40,8 +40,9 @@ from carryscope.task.operation import PAIRS, Array
 MOST_DIGITS_ONE_BY_ONE = 3
 """A million questions are looked up quickly, a hundred million are not."""
 
-MOST_PAIRS = 20_000_000
-"""Beyond so many pairs of boxes an overlap is not counted but taken for its worst case."""
+MOST_PAIRS, MOST_PIECES = 20_000_000, 200
+"""Pairs of boxes that are held at once, and how often. An overlap with more pairs than that is not
+counted but taken for its worst case."""
 
 
 class Counts(NamedTuple):
@@ -109,8 +110,29 @@ def overlap(one_row: RowProof, other_row: RowProof, verdicts: tuple[int, ...]) -
 
     The columns that are split most are joined first: there most pairs fall away.
     """
-    space, other_space = one_row.space, other_row.space
     boxes, others = one_row.leaves(*verdicts), other_row.leaves(*verdicts)
+    together, shared = [boxes], 0
+    for _ in range(MOST_PIECES):
+        if not together:
+            return shared
+        some = together.pop()
+        found = _overlap(one_row.space, other_row.space, some, others)
+        if found is not None:
+            shared += found
+        elif len(some) == 1:
+            return None
+        else:
+            together += np.array_split(some, 2)
+    return None
+
+
+def _overlap(
+    space: RowSpace,
+    other_space: RowSpace,
+    boxes: Int[Array, "box column"],
+    others: Int[Array, "other column"],
+) -> int | None:
+    """How many questions boxes of two rows share; None if there are too many pairs for once."""
     names = [
         len(np.unique(boxes[:, c])) * len(np.unique(others[:, c])) for c in range(space.columns)
     ]

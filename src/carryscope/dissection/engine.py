@@ -4,7 +4,7 @@ In: questions, and interventions as values. Out: `Outcomes`, what the model says
 All answers are teacher-forced.
 
     engine = Engine(model, reference_questions)
-    engine.answers(questions, [UNCHANGED, Node(13, 0, 1).ablated()]).correct
+    engine.answers(questions, [UNCHANGED, Node(13, 0, (1,)).ablated()]).correct
 
 A change in the last layer reaches the logits of its own rows only, so it costs one MLP per
 question and row. A change below the last layer is carried upwards from the first row it touches.

@@ -4,8 +4,7 @@ In: attention patterns of the answer rows. Out: arrays over questions, answer di
 units first; for a wrong digit an `Explanation`, with a sentence:
 
     A3 is 0 and should be 1: the carry is made in column 0, and to write A3 the heads read columns
-    3, 2 and 1. No head reads column 0 (at most 7.7% of a head's attention), so the model wrote A3
-    as if no carry arrived.
+    3, 2 and 1. No head reads column 0, so the model wrote A3 as if no carry arrived.
 
 It says what attention shows. That a head reads a column does not prove that the model uses it.
 With several layers a row can also use what lower layers brought to other positions, so nothing
