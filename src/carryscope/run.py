@@ -10,7 +10,6 @@ runs/<name>/
   README.md            the model's card
 
     run = carryscope.load("runs/study")
-    run.ask("445+555")
     run.risk().verdict             # read, or measured now and kept
 """
 

@@ -8,7 +8,7 @@ import pytest
 from carryscope.core.workers import this_process
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def in_this_process() -> Iterator[None]:
     """What runs side by side is tested elsewhere: no process is started here."""
     with pytest.MonkeyPatch.context() as patch:
