@@ -15,7 +15,7 @@ from carryscope.model.files import load_model
 from carryscope.task.sampling import uniform
 from carryscope.training.checkpoint import kept_weights, read_metrics
 from carryscope.training.loop import train
-from carryscope.training.losses import blur
+from carryscope.training.losses import blur, unread
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
 
@@ -217,14 +217,15 @@ def trained_model(steps, **fields):
     return trainer.model
 
 
-def test_heads_read_more_sharply_where_a_blur_costs_something():
+@pytest.mark.parametrize(("cost", "field"), [(blur, "sharpness"), (unread, "coverage")])
+def test_heads_read_in_the_way_that_costs_less(cost, field):
     questions = uniform(np.random.default_rng(0), 100, 2)
 
-    def blurred(model):
+    def paid(model):
         tokens = torch.from_numpy(model.config.layout.encode(questions))
-        return blur(answer_rows(model, tokens).pattern, model.config.layout).item()
+        return cost(answer_rows(model, tokens).pattern, model.config.layout).item()
 
-    assert blurred(trained_model(120, sharpness=0.3)) < 0.7 * blurred(trained_model(120))
+    assert paid(trained_model(120, **{field: 0.3})) < 0.7 * paid(trained_model(120))
 
 
 @pytest.mark.parametrize(("start", "free"), [(0.25, 31), (0.5, 61)])

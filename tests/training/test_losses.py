@@ -5,7 +5,7 @@ import torch
 from carryscope.task.columns import Columns
 from carryscope.task.questions import Questions
 from carryscope.task.tokens import Format
-from carryscope.training.losses import READING, blur, step_record
+from carryscope.training.losses import LEAST_READ, READING, blur, step_record, unread
 
 QUESTIONS = Questions.from_integers([(45, 55), (11, 22), (19, 22)], 2)
 #                      A2   A1   A0        45+55: UC1 US9 BA, 11+22: BA BA BA, 19+22: BA UC1 BA
@@ -54,3 +54,40 @@ def test_attention_costs_little_on_one_column_and_nothing_on_what_a_row_knows(ro
     for name, share in attention.items():
         pattern[0, 0, row, layout.position_names.index(name)] = share
     assert blur(pattern, layout).item() == pytest.approx(cost / 3)
+
+
+def looking(*heads):
+    """The attention of heads, each with what it reads at the rows that write A2, A1 and A0."""
+    layout = Format(2)
+    pattern = torch.zeros(1, len(heads), 3, 8, dtype=torch.float64)
+    for h, rows in enumerate(heads):
+        for row, shares in enumerate(rows):
+            for name, share in shares.items():
+                pattern[0, h, row, layout.position_names.index(name)] = share
+    return pattern
+
+
+COLUMN_0, COLUMN_1, NOTHING = {"D0": 0.5, "D'0": 0.5}, {"D1": 0.5, "D'1": 0.5}, {"=": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("heads", "read"),
+    [
+        ([(COLUMN_1, COLUMN_1, COLUMN_0), (COLUMN_0, COLUMN_0, NOTHING)], [1, 1, 1, 1, 1]),
+        ([(COLUMN_0, COLUMN_0, COLUMN_0), (COLUMN_1, COLUMN_1, COLUMN_1)], [1, 1, 1, 1, 1]),
+        ([(COLUMN_1, COLUMN_1, COLUMN_0), (COLUMN_1, COLUMN_0, NOTHING)], [1, 0, 1, 1, 1]),
+        ([({"D1": 0.5, "D0": 0.5}, COLUMN_1, COLUMN_0)] * 2, [0.75, 0.75, 1, 0, 1]),
+    ],
+)
+def test_a_column_costs_something_where_it_can_decide_a_digit_and_no_head_reads_it(heads, read):
+    cost = -np.log(np.array(read) + LEAST_READ).mean()
+    assert unread(looking(*heads), Format(2)).item() == pytest.approx(cost)
+
+
+def test_the_sign_and_the_digit_below_it_need_every_column():
+    layout = Format(2, "signed")
+    pattern = torch.zeros(1, 1, 4, layout.first_row + 4, dtype=torch.float64)
+    pattern[..., 0] = 1.0  # column 1, at every row
+    needed = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 1)]
+    cost = -np.log([LEAST_READ + (column == 0) for _, column in needed]).mean()
+    assert unread(pattern, layout).item() == pytest.approx(cost)

@@ -54,8 +54,8 @@ _SHARES = (
 ).split()
 
 _NOT_NEGATIVE = (
-    "seed warmup final_batch head_delay sharpness clip weight_decay init_std embedding_std "
-    "attention_std"
+    "seed warmup final_batch head_delay sharpness coverage clip weight_decay init_std "
+    "embedding_std attention_std"
 ).split()
 
 
@@ -136,6 +136,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     sharpness_start: float = 0.25
     """The first part of the steps, without that cost. Over the next half of the steps it rises to
     the whole along a line."""
+
+    coverage: float = 0.0
+    """How much it costs that no head of the last layer reads a column which can decide the digit
+    of a row (`losses.unread`): what no head reads, no training on questions can mend."""
 
     enriched_batches: float = PAPER_BATCH_SHARE
     """Share of batches that get extra columns summing to 9 by the paper's rule. In subtraction

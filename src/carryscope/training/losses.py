@@ -29,6 +29,10 @@ READING = 0.5
 nothing to find at a row turns to a token that is the same in every question."""
 
 
+LEAST_READ = 1e-9
+"""A column that gets less of all heads' attention costs no more: a logarithm needs an end."""
+
+
 class StepRecord(msgspec.Struct, frozen=True):
     """One line of `metrics.jsonl`. All losses are teacher-forced, on the training batch."""
 
@@ -64,6 +68,20 @@ def blur(pattern: Float[Tensor, "batch head answer key"], layout: Format) -> Flo
     earlier = pattern[..., first + 1 :].tril(-2)
     shares = torch.cat([columns, earlier], dim=-1)
     return (shares * (1 + READING - shares)).sum(-1).mean()
+
+
+def unread(pattern: Float[Tensor, "batch head answer key"], layout: Format) -> Float[Tensor, ""]:
+    """How far heads are from reading, at each answer row, all columns that can decide its digit.
+
+    A3 can be decided by column 3 and every column below it, A_n and the sign by all columns. A
+    column is read by as much as some head reads it; its cost is minus the logarithm of that, so
+    that a head is drawn to it even where none attends to it yet.
+    """
+    n = layout.digits
+    columns = (pattern[..., :n] + pattern[..., n + 1 : layout.first_row]).mean(0)
+    read = 1 - (1 - columns).prod(0)
+    can_decide = torch.ones_like(read, dtype=torch.bool).triu(-1 - layout.signs)
+    return -(read[can_decide] + LEAST_READ).log().mean()
 
 
 def step_record(step: int, losses: Float[Array, "batch answer"], columns: Columns) -> StepRecord:

@@ -21,7 +21,7 @@ from carryscope.training.climbing import Climbers
 from carryscope.training.config import RunConfig, TrainingConfig, part_of
 from carryscope.training.data import training_batch
 from carryscope.training.growing import take_over
-from carryscope.training.losses import StepRecord, blur, step_record, token_losses
+from carryscope.training.losses import StepRecord, blur, step_record, token_losses, unread
 
 _EMBEDDINGS = ("embed.W_E", "pos_embed.W_pos")
 _ATTENTION = ("W_Q", "W_K")
@@ -72,15 +72,22 @@ class Trainer:
         rows = answer_rows(self.model, tokens)
         chances = logits_of(self.model, rows.written()).double().log_softmax(-1)
         losses = token_losses(chances, layout.answer_part(tokens))
-        total, sharpness = losses.mean(), self.recipe.sharpness_at(self.step)
-        if sharpness:
-            assert rows.pattern is not None
-            total = total + sharpness * blur(rows.pattern, layout)
+        total = losses.mean() + self._cost_of_attention(rows.pattern)
         self.optimizer.zero_grad()
         total.backward()  # type: ignore[no-untyped-call]
         self._update()
         self.step += 1
         return step_record(self.step, losses.detach().numpy(), Columns.of(questions))
+
+    def _cost_of_attention(self, pattern: Tensor | None) -> Tensor | float:
+        """What heads pay for reading several columns at once, and for columns that none reads."""
+        costs = ((self.recipe.sharpness_at(self.step), blur), (self.recipe.coverage, unread))
+        paid: Tensor | float = 0.0
+        for cost, of in costs:
+            if cost:
+                assert pattern is not None
+                paid = paid + cost * of(pattern, self.model.config.layout)
+        return paid
 
     def _batch(self) -> Questions:
         """The questions of the next step. Those that climb take the place of the first ones."""
