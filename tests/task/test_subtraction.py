@@ -1,5 +1,6 @@
 """Subtraction and mixed batches, against Python's integers and against every small question."""
 
+import re
 from collections import Counter
 from fractions import Fraction
 from itertools import product
@@ -172,8 +173,38 @@ def test_the_partition_of_differences_names_sign_and_states(generator):
     np.testing.assert_array_equal(strata.of(drawn), stratum)
     named = [stratum_by_hand(*pair, "-", 3) for pair in drawn.integers()]
     assert named == [strata.names[s] for s in stratum]
-    with pytest.raises(CallError, match="at most 6 digits. Got 7."):
-        by_cascade(7, SUBTRACT)
+
+
+def cascades_by_hand(stratum: str) -> str:
+    """The stratum of a pattern such as -KKPPG beyond six digits, read off its letters."""
+    runs = [(len(run), below) for run, below in re.findall(r"(P+)([KG]?)", stratum)]
+    carry = max((n for n, below in runs if below == "G"), default=0)
+    quiet = max((n for n, below in runs if below != "G"), default=0)
+    sign = {"+": "positive, ", "-": "negative, "}.get(stratum[0], "")
+    return f"{sign}longest carrying {carry}, longest quiet {quiet}"
+
+
+@pytest.mark.parametrize("operation", [ADD, SUBTRACT], ids=lambda one: one.name)
+@pytest.mark.parametrize("digits", [1, 2, 3, 6])
+def test_longest_cascades_have_the_sizes_of_the_patterns_in_them(digits, operation, generator):
+    strata, sizes = by_cascade(digits, operation), Counter()
+    for pattern, chance in stratum_probabilities(digits, operation).items():
+        sizes[cascades_by_hand(pattern)] += chance
+    assert dict(zip(strata.names, strata.probabilities, strict=True)) == sizes
+    drawn, stratum = strata.draw_each(generator, np.full(len(strata), 20))
+    np.testing.assert_array_equal(strata.of(drawn), stratum)
+    symbol = operation.symbol
+    named = [stratum_by_hand(*pair, symbol, digits) for pair in drawn.integers()]
+    assert [cascades_by_hand(one) for one in named] == [strata.names[s] for s in stratum]
+
+
+@pytest.mark.parametrize("digits", [7, 20])
+def test_long_differences_have_strata_with_exact_chances(digits, generator):
+    strata = partition(digits, MIXED)
+    assert sum(strata.probabilities) == 1
+    drawn = uniform(generator, 500, digits, SUBTRACT)
+    negative = [strata.names[s].startswith("- negative, ") for s in strata.of(drawn)]
+    np.testing.assert_array_equal(negative, drawn.negative)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ In: a number of digits and an operation. Out: a `Partition`.
 
 Up to six digits every pattern of column states is a stratum: `KKPPG` and 242 others for five.
 Beyond that there are too many patterns, and questions are grouped by their longest cascades: how
-many columns in a row pass a carry on, and how many propagate in a row with no carry arriving.
+many columns in a row pass a carry on, and how many propagate in a row with no carry arriving. In
+subtraction also by the sign; the states are those after the exchange.
 
-A small automaton reads the columns from the units up and ends in a stratum. Counting the ways from
-each of its places to each stratum gives the size of a stratum and a way to draw from it. So the
-rarest stratum is as easy to draw from as the commonest.
+A small automaton reads the columns, the highest first, and ends in a stratum. Counting the ways
+from each of its places to each stratum gives the size of a stratum and a way to draw from it. So
+the rarest stratum is as easy to draw from as the commonest.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from carryscope.core.errors import CallError
 from carryscope.task.operation import ADD, PAIRS, Array, Operation, State
 from carryscope.task.questions import Questions, check_digits
 from carryscope.task.sampling import with_states
@@ -57,15 +58,16 @@ class Partition:
         places = [start]
         for _ in range(digits):
             reached = [[then(place, state) for state in State] for place in places]
-            places = sorted({place for row in reached for place in row})
-            self._next.append(np.array([[places.index(place) for place in row] for row in reached]))
+            places = sorted(set(chain(*reached)))
+            index = {place: i for i, place in enumerate(places)}
+            self._next.append(np.array([[index[place] for place in row] for row in reached]))
         ends = [name(place) for place in places]
         self.names = list(dict.fromkeys(ends))
         self._end = np.array([self.names.index(end) for end in ends])
 
     @cached_property
     def _ways(self) -> list[Array]:
-        """For each column, in how many ways the pairs from there on lead to each stratum."""
+        """For each column, in how many ways the pairs from there down lead to each stratum."""
         ways = [np.eye(len(self), dtype=int).astype(object)[self._end]]
         for then in reversed(self._next):
             ways.insert(0, (ways[0][then] * self._pairs[:, None]).sum(1))
@@ -88,21 +90,21 @@ class Partition:
         """The stratum of each question."""
         state = self.operation.state[questions.first, questions.second]
         at = np.zeros(len(questions), dtype=np.int64)
-        for column, then in enumerate(self._next):
-            at = then[at, state[:, column]]
+        for then, column in zip(self._next, reversed(state.T), strict=True):
+            at = then[at, column]
         return self._end[at]
 
     def draw(self, generator: np.random.Generator, stratum: int, count: int) -> Questions:
         """Questions drawn uniformly from one stratum."""
         states = np.empty((count, self.digits), dtype=np.int8)
         at = np.zeros(count, dtype=np.int64)
-        for column, then in enumerate(self._next):
-            ways = self._ways[column + 1][then, stratum] * self._pairs
+        for column, then, left in zip(reversed(states.T), self._next, self._ways[1:], strict=True):
+            ways = left[then, stratum] * self._pairs
             shares = (ways / np.maximum(ways.sum(1, keepdims=True), 1)).astype(float)
             # A pattern leaves no choice: then no random number is used up.
             chance = generator.random((count, 1)) if (shares[at].max(1) < 1).any() else 0.5
-            states[:, column] = (chance > shares[at].cumsum(1)[:, :-1]).sum(1)
-            at = then[at, states[:, column]]
+            column[:] = (chance > shares[at].cumsum(1)[:, :-1]).sum(1)
+            at = then[at, column]
         return with_states(generator, states, self.operation)
 
     def draw_each(
@@ -153,39 +155,42 @@ def partition(digits: int, operation: Operation = ADD) -> Partition:
 def by_state(digits: int, operation: Operation = ADD) -> Partition:
     """One stratum for each pattern of column states: a place is the pattern, highest first."""
     name = partial(stratum_name, operation=operation)
-    return Partition(digits, (), lambda place, state: (state, *place), name, operation)
+    return Partition(digits, (), lambda place, state: (*place, state), name, operation)
 
 
 class _Cascades(NamedTuple):
     """What is remembered of cascades."""
 
+    sign: int = 1
+    """-1 in a difference once its answer is known to be negative; 0 while it can be either."""
     carry: int = 0
     """The longest run so far that passed a carry on."""
     quiet: int = 0
     """The longest run so far that had no carry to pass on."""
     run: int = 0
-    """Propagating columns in a row up to here."""
-    carrying: bool = False
-    """Whether a carry passes through them."""
+    """Propagating columns in a row down to here: what is below them decides about a carry."""
 
     def then(self, state: State) -> _Cascades:
-        if state is not State.PROPAGATE:
-            return self._replace(run=0, carrying=state is State.GENERATE)
-        run = min(self.run + 1, LONGEST)
-        if self.carrying:
-            return self._replace(run=run, carry=max(self.carry, run))
-        return self._replace(run=run, quiet=max(self.quiet, run))
+        if state is State.PROPAGATE:
+            return self._replace(run=min(self.run + 1, LONGEST))
+        sign = self.sign or 1 - state
+        if sign * (state - 1) > 0:
+            return _Cascades(sign, max(self.carry, self.run), self.quiet)
+        return _Cascades(sign, self.carry, max(self.quiet, self.run))
 
     @property
     def name(self) -> str:
-        lengths = [f"{n} or more" if n == LONGEST else str(n) for n in self[:2]]
+        ended = self.carry, max(self.quiet, self.run)
+        lengths = [f"{n} or more" if n == LONGEST else str(n) for n in ended]
         return f"longest carrying {lengths[0]}, longest quiet {lengths[1]}"
 
 
 def by_cascade(digits: int, operation: Operation = ADD) -> Partition:
-    """One stratum for each pair (longest cascade that carries, longest that does not)."""
-    if operation.signed:
-        raise CallError(
-            f"Strata of {operation.name} have at most {MOST_DIGITS_BY_STATE} digits. Got {digits}."
-        )
-    return Partition(digits, _Cascades(), _Cascades.then, lambda place: place.name, operation)
+    """One stratum for each pair (longest cascade that carries, longest that does not), and sign."""
+
+    def name(place: _Cascades) -> str:
+        sign = "negative, " if place.sign < 0 else "positive, "
+        return sign * operation.signed + place.name
+
+    start = _Cascades(sign=0 if operation.signed else 1)
+    return Partition(digits, start, _Cascades.then, name, operation)
