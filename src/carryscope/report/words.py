@@ -32,6 +32,14 @@ def letters(words: Words) -> str:
     return f"One letter for each column, highest first: {does}"
 
 
+def run_lengths(words: Words) -> str:
+    """How to read a pattern of more than six digits."""
+    return (
+        f"Carrying: how many columns in a row pass a {words.carry} on, at most. "
+        "Quiet: how many in a row would, and none arrives"
+    )
+
+
 def carried(operation: Operation) -> dict[str, str]:
     """What a part of a model can carry, in words."""
     names, words = operation.subtasks, operation.words

@@ -10,8 +10,9 @@ from carryscope.core.words import percent, with_interval
 from carryscope.report.parts import Facts, Folded, Part, Section, Text, evidence
 from carryscope.report.sections.how import where_it_fails
 from carryscope.report.tables import Cell, Faint, Table
-from carryscope.report.words import above, control_name, letters, look_ahead
+from carryscope.report.words import above, control_name, letters, look_ahead, run_lengths
 from carryscope.task.operation import ADD, OPERATIONS
+from carryscope.task.strata import as_written, is_pattern
 from carryscope.verification.before_after import RepairFinding, Round
 from carryscope.verification.cases import CaseRisk, by_look_ahead
 from carryscope.verification.estimate import WeightedShare
@@ -68,6 +69,7 @@ def case_cell(case: CaseRisk, whose: str) -> Cell:
 
 def _likeliest(risk: RiskFinding) -> Table:
     wrong, words = risk.teacher_forced.estimate, risk.words
+    by_column = all(is_pattern(as_written(stratum.name)) for stratum in risk.failures)
     return Table.of(
         "failures",
         "The likeliest failures",
@@ -78,7 +80,8 @@ def _likeliest(risk: RiskFinding) -> Table:
             "share of all failures": lambda stratum: percent(stratum.contribution / wrong),
             "of the pattern fail": lambda stratum: percent(stratum.failed.estimate),
         },
-        f"The {words.question} is the simplest of its pattern that fails. {letters(words)}.",
+        f"The {words.question} is the simplest of its pattern that fails. "
+        f"{letters(words) if by_column else run_lengths(words)}.",
         text=["pattern"],
     )
 
