@@ -14,6 +14,8 @@ from carryscope.dissection.comparing import comparison_statement, comparisons
 from carryscope.dissection.explaining import explain
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import read_model_config, weights_hash
+from carryscope.report.markdown import markdown
+from carryscope.report.sections.verification import risk_section
 from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, MIXED, OPERATIONS, SUBTRACT
 from carryscope.task.questions import Questions
@@ -197,17 +199,17 @@ def test_a_sweep_of_subtraction_has_the_words_of_subtraction(tmp_path, capsys):
     assert "equal pair" in (tmp_path / "sweep" / "sweep.html").read_text()
 
 
+def fails_negative(questions: Questions) -> np.ndarray:
+    """A judge that fails every negative answer: 99 of 200 differences of two digits."""
+    wrong = np.zeros((len(questions), questions.digits + 2), dtype=bool)
+    wrong[:, 0] = questions.negative
+    return wrong
+
+
 @pytest.mark.parametrize("operation", [SUBTRACT, MIXED])
 def test_the_risk_of_a_known_failure_is_its_probability(operation):
-    """A judge that fails every negative answer: 99 of 200 differences of two digits or more."""
-
-    def judge(questions: Questions) -> np.ndarray:
-        wrong = np.zeros((len(questions), 4), dtype=bool)
-        wrong[:, 0] = questions.negative
-        return wrong
-
     layout = Format(2, "signed", 15, operation)
-    found = judged_risk(judge, layout, weights_sha256="", seed=0, width=0.1, budget=1000)
+    found = judged_risk(fails_negative, layout, weights_sha256="", seed=0, width=0.1, budget=1000)
     negative = 0.495 / len(operation.each_part)
     assert found.teacher_forced.estimate == pytest.approx(negative)
     assert int(found.questions) == 10_000 * len(operation.each_part)
@@ -215,6 +217,14 @@ def test_the_risk_of_a_known_failure_is_its_probability(operation):
     signs = [case for case in found.cases if case.digit == "A3"]
     assert all(case.wrong.estimate == case.carrying for case in signs)
     assert sum(case.probability for case in signs) == pytest.approx(1 / len(operation.each_part))
+
+
+def test_the_risk_of_long_differences_is_weighted_by_sign_and_cascades():
+    layout = Format(7, "signed", 15, SUBTRACT)
+    found = judged_risk(fails_negative, layout, weights_sha256="", seed=0, width=0.1, budget=1000)
+    assert found.teacher_forced.estimate == pytest.approx((1 - 1e-7) / 2)
+    assert all(one.name.startswith("negative, longest") for one in found.failures)
+    assert "Quiet: how many in a row would" in markdown([risk_section(found)])
 
 
 def test_strata_of_a_mixture_are_sampled_with_their_exact_probabilities(generator):
