@@ -110,11 +110,11 @@ PRESETS: Mapping[str, Preset] = {
         ModelConfig(digits=6, heads=7, d_model=160, d_head=20, d_mlp=192),
         replace(CLIMBING, steps=9000, patterns=cascades(6, 3)),
     ),
-    "exact-7": Preset(
-        "Seven digits and eight heads. Of its first seed, one answer in 30 million is wrong.",
-        8,
-        ModelConfig(digits=7, heads=8, d_model=160, d_mlp=192),
-        replace(CLIMBING, steps=12_000, patterns=cascades(7, 3)),
+    "exact-10": Preset(
+        "Ten digits and twelve heads, meant to answer every question right.",
+        20,
+        ModelConfig(digits=10, heads=12, d_model=240, d_head=20, d_mlp=512),
+        replace(CLIMBING, steps=20_000, head_delay=100, coverage=0.3, patterns=cascades(10, 3)),
     ),
     "deep-5": Preset(
         "Two layers of three heads, which hand states of columns from layer to layer.",
