@@ -36,6 +36,7 @@ from carryscope.verification.before_after import (
     repair_statement,
 )
 from carryscope.verification.cases import pooled
+from carryscope.verification.risk import RiskFinding
 from carryscope.version import __version__
 
 ROUNDS = Path("rounds")
@@ -46,6 +47,10 @@ MOST_ROUNDS = 4
 
 MOST_PATTERNS = 40
 """Failing patterns that a round trains on: those that cost most."""
+
+TESTED = 200_000
+"""Questions that a round is tested on, at most: enough to see what fails. The proof sees the rest.
+A rate that is known better is used as it is."""
 
 MINUTES = 30.0
 """Time for a repair, if nothing else is said."""
@@ -141,12 +146,16 @@ def _copied(source: Run, place: Path) -> Run:
 
 def _fails(run: Run, end: float, threads: int | None, progress: Progress) -> bool:
     """Whether a question fails: tested, and if no tested one does, by all that the time proves."""
-    if _proved_wrong(run) or run.risk(progress=progress).teacher_forced.estimate > 0:
+    if _proved_wrong(run) or _risk(run, progress).teacher_forced.estimate > 0:
         return True
     minutes = (end - time.monotonic()) / 60
     if minutes > 0:
         run.certificate(until=1.0, minutes=minutes, workers=threads, progress=progress)
     return _proved_wrong(run)
+
+
+def _risk(run: Run, progress: Progress = silent) -> RiskFinding:
+    return run.risk(budget=TESTED, progress=progress)
 
 
 def _proved_wrong(run: Run) -> bool:
@@ -178,7 +187,7 @@ def failing_patterns(run: Run) -> tuple[str, ...]:
     """The patterns of columns that fail, measured and proved, the costliest first."""
     proof = run.read(CERTIFICATE).found
     proved = [family.states for family in proof.wrong_families] if proof is not None else []
-    measured = [as_written(stratum.name) for stratum in run.risk().strata if stratum.failed.count]
+    measured = [as_written(stratum.name) for stratum in _risk(run).strata if stratum.failed.count]
     patterns = [name for name in dict.fromkeys(measured + proved) if is_pattern(name)]
     return tuple(patterns[:MOST_PATTERNS])
 
@@ -190,7 +199,7 @@ def _attention(run: Run, progress: Progress) -> AttentionFinding:
 
 
 def _finding(source: Run, runs: list[Run], began: float, end: float) -> RepairFinding:
-    last, questions = runs[-1], runs[-1].risk().questions
+    last, questions = runs[-1], _risk(runs[-1]).questions
     proof = last.read(CERTIFICATE).found
     finding = RepairFinding(
         package_version=__version__,
@@ -210,7 +219,7 @@ def _finding(source: Run, runs: list[Run], began: float, end: float) -> RepairFi
 
 
 def _round(run: Run) -> Round:
-    config, risk = run.config, run.risk()
+    config, risk = run.config, _risk(run)
     recipe = config.training if run.directory.name != "0" else None
     return Round(
         heads=config.model.heads,

@@ -179,6 +179,13 @@ def test_an_estimate_that_is_precise_enough_is_current():
     assert not precise_enough(found, seed=1, width=wide, budget=10**6)
 
 
+def test_an_estimate_that_has_spent_its_budget_is_current_and_a_stopped_one_is_not():
+    spent = risk_of(algorithm_judge(exact_sum), budget=30_000)
+    assert spent.evaluated < 30_000
+    assert precise_enough(spent, seed=0, width=0.05, budget=30_000)
+    assert not precise_enough(spent, seed=0, width=0.05, budget=40_000)
+
+
 def test_digits_of_one_look_ahead_are_pooled_by_their_probability():
     def case(digit, probability, wrong):
         rate = Rate(wrong, wrong / 2, wrong * 2)

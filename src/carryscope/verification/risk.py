@@ -115,9 +115,14 @@ def measure_risk(
 
 
 def precise_enough(finding: RiskFinding, *, seed: int, width: float, budget: int) -> bool:
-    """Whether a kept estimate has this seed and is as precise as these settings ask for."""
+    """Whether a kept estimate has this seed and is as precise as these settings ask for.
+
+    The last questions of a budget are dealt out to the patterns in whole numbers, so that up to
+    one for each pattern is left over.
+    """
     narrow = finding.teacher_forced.relative_width <= width
-    reached = finding.exhaustive or narrow or finding.evaluated >= budget
+    spent = finding.evaluated + len(finding.strata) >= budget
+    reached = finding.exhaustive or narrow or spent
     return finding.seed == seed and reached
 
 
