@@ -62,16 +62,19 @@ more in narrower models."""
 RECIPE = replace(
     EXACT,
     seed=0,
-    steps=2500,
+    steps=6000,
     final_batch=0,
-    sharpness=0.0,
+    head_delay=100,
+    sharpness_start=0.4,
+    coverage=0.3,
+    hard_start=0.6,
     embedding_rate=0.16,
     warmup=50,
     init_std=0.0,
     embedding_std=0.0,
 )
 """How a round trains: as an exact adder does, for a shorter time. Added heads start one after the
-other, so that each finds another column."""
+other, and are drawn to the columns that no head reads."""
 
 REPAIR = Stage("repair", "the repair", RepairFinding, ("repair",))
 
