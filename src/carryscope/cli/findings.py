@@ -48,8 +48,8 @@ def dissect(
     Parameters
     ----------
     only
-        Parts to do, with commas: attention, edges, heads, nodes, subtasks, paths, mlp,
-        first_digits, story. Default: all of them.
+        Parts to do, with commas: attention, edges, nodes, subtasks, paths, mlp, story. Default:
+        all of them.
     seed
         Seed of the questions. Default: that of the findings there are, or 0.
     show

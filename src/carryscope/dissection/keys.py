@@ -19,8 +19,6 @@ this is about the last one.
 
 from __future__ import annotations
 
-from itertools import count
-
 import msgspec
 import numpy as np
 import torch
@@ -113,10 +111,8 @@ def study_mlp(
 
 
 def _reach(attention: AttentionFinding, digit: int, samples: Samples) -> int:
-    """How many columns below a digit are read without a gap; as many as can be tested."""
-    read = {reading.column for reading in attention.readings if reading.answer == f"A{digit}"}
-    reach = next(r for r in count() if digit - 1 - r not in read)
-    reach = min(max(reach, ALGORITHM_1_REACH), digit)
+    """The columns below a digit that are read, as many as can be tested."""
+    reach = min(max(attention.reach(digit), ALGORITHM_1_REACH), digit)
     while key_count(digit, samples.digits, reach, samples.operation) > MOST_KEYS:
         reach -= 1
     return reach

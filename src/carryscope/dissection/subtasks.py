@@ -193,7 +193,7 @@ class _Search:
 
 
 def _statement(purposes: list[Purpose], missing: list[str], config: ModelConfig) -> str:
-    """What each part gives, grouping digits for which it does the same."""
+    """What each part carries, grouping digits for which it does the same."""
     if not purposes:
         return "No part of the model was found to carry any sub-task."
     parts: dict[str, dict[str, list[str]]] = {}
@@ -207,7 +207,7 @@ def _statement(purposes: list[Purpose], missing: list[str], config: ModelConfig)
         what = words[p.kind].format(column)
         parts.setdefault(name, {}).setdefault(what, []).append(p.digit)
     said = [
-        f"{name} gives {listed([f'{what} (for {spanned(at)})' for what, at in given.items()])}."
+        f"{name} carries {listed([f'{what}, for {spanned(at)}' for what, at in given.items()])}."
         for name, given in sorted(parts.items())
     ]
     said += [f"Not found: {', '.join(missing)}."] if missing else []
