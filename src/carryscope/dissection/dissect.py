@@ -29,10 +29,9 @@ from carryscope.dissection.attention import AttentionFinding, study_attention
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.keys import MlpFinding, study_mlp
 from carryscope.dissection.paths import PathsFinding, study_paths
-from carryscope.dissection.purposes import SubtasksFinding
 from carryscope.dissection.samples import Samples
 from carryscope.dissection.story import TrainingStory, training_story
-from carryscope.dissection.subtasks import study_subtasks
+from carryscope.dissection.subtasks import SubtasksFinding, study_subtasks
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer

@@ -11,7 +11,7 @@ from carryscope.core.words import brief
 from carryscope.dissection.ablations import NodeEffect
 from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.hypotheses import in_words
-from carryscope.dissection.purposes import Purpose
+from carryscope.dissection.subtasks import Purpose
 
 UNUSED, UNKNOWN = "unused", "??"
 """In place of what a node carries: no question needs it, or nothing was found."""

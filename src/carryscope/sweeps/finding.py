@@ -21,7 +21,7 @@ from carryscope.core.evidence import Share
 from carryscope.core.machine import machine
 from carryscope.core.words import between, brief, percent
 from carryscope.dissection.attention import AttentionFinding, HeadRole
-from carryscope.dissection.purposes import SubtasksFinding
+from carryscope.dissection.subtasks import SubtasksFinding
 from carryscope.report.shelf import Shelf
 from carryscope.training.config import RunConfig
 from carryscope.verification.agreement import Agreement, AgreementFinding
