@@ -41,17 +41,6 @@ from carryscope.version import __version__
 
 Metrics = Callable[[], Sequence[StepRecord]]
 
-EXPERIMENTS = (
-    "attention",
-    "edges",
-    "nodes",
-    "subtasks",
-    "paths",
-    "mlp",
-    "story",
-)
-"""The parts of a dissection, in the order in which they are made."""
-
 STUDIES: dict[str, Callable[..., object]] = {
     "attention": study_attention,
     "edges": study_edges,
@@ -60,8 +49,11 @@ STUDIES: dict[str, Callable[..., object]] = {
     "paths": study_paths,
     "mlp": study_mlp,
 }
-"""How they are made, from an engine and questions, `mlp` also from what the heads read; the story
-is made from metrics."""
+"""How the parts are made, from an engine and questions, `mlp` also from what the heads read."""
+
+EXPERIMENTS = (*STUDIES, "story")
+"""The parts of a dissection, in the order in which they are made; the story is made from metrics.
+"""
 
 
 class Dissection(Finding, frozen=True, kw_only=True):
