@@ -136,7 +136,7 @@ def mlp(*, options: Options = DEFAULTS) -> None:
 
 def why(*, options: Options = DEFAULTS) -> None:
     """Why do cascades fail? Train models with 1 to 6 heads on three kinds of data (an hour)."""
-    from paper.why_page import STUDY
+    from paper.why import STUDY
 
     options.carry_out(STUDY)
 

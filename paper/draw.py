@@ -17,7 +17,6 @@ from jaxtyping import Float
 from carryscope.core.progress import Progress, silent
 from carryscope.dissection.attention import AttentionFinding, HeadRole
 from carryscope.dissection.engine import UNCHANGED, Engine
-from carryscope.dissection.first_digits import FirstDigitsFinding
 from carryscope.dissection.interventions import HEADS, Ablate
 from carryscope.dissection.samples import Samples
 from carryscope.model.prediction import predict
@@ -61,12 +60,6 @@ class Draw:
     @cached_property
     def attention(self) -> AttentionFinding:
         found = self.run.dissection("attention", progress=self.progress).attention
-        assert found is not None
-        return found
-
-    @cached_property
-    def first_digits(self) -> FirstDigitsFinding:
-        found = self.run.dissection("first_digits", progress=self.progress).first_digits
         assert found is not None
         return found
 

@@ -11,22 +11,28 @@ from itertools import combinations, permutations
 from statistics import fmean
 
 import numpy as np
+import torch
 
 from carryscope.dissection.engine import UNCHANGED
 from carryscope.dissection.explaining import READS, column_shares
 from carryscope.dissection.interventions import Ablate, Node
+from carryscope.dissection.samples import Samples
 from carryscope.dissection.story import LEARNT_LOSS, LossCurve, loss_curves
+from carryscope.model.choice import answer_tokens
 from carryscope.model.prediction import answer, predict
 from carryscope.task.columns import Columns, QuestionClass, Task
 from carryscope.task.operation import BASE, Array, State
 from carryscope.task.questions import Questions
-from carryscope.task.sampling import uniform, with_states
+from carryscope.task.sampling import carry_pairs, uniform, with_states
 from carryscope.training.data import held_out_questions
 from carryscope.verification.algorithms import ALGORITHM_1
 from paper.draw import QUESTIONS, SEED, Draw, of_class, uniform_states
 
 KEY_PAIRS = 6000
 """Pairs of questions for the 60 keys: a hundred for each."""
+
+TOKEN_PAIRS = 200
+"""Pairs of questions for the token before A4, for each depth."""
 
 ROW_QUESTIONS = 256
 """Questions for rows, of which one answer that changes elsewhere would be enough."""
@@ -161,9 +167,20 @@ def errors_alike(draw: Draw) -> float | None:
 
 
 def a4_follows_token(draw: Draw) -> float:
-    """How often A4 follows the token A5, at the depth where it does most."""
-    rules = {rule.digit: rule for rule in draw.first_digits.rules}
-    return max(share.estimate for share in rules["A4"].token_follows)
+    """How often A4 follows the token A5, at the depth where it does most.
+
+    Column 4 sums to 9, so that A5 shows the carry that arrives. Only this token is changed.
+    """
+    samples, token = Samples(draw.digits, 0), draw.layout.first_row + draw.place("A4")
+    follows = []
+    for depth in range(4):
+        generator = samples.generator(f"US9(4) at depth {depth}")
+        pairs = carry_pairs(generator, TOKEN_PAIRS, draw.digits, 4, depth=depth, own_nine=True)
+        tokens, theirs = map(draw.layout.encode, pairs)
+        tokens[:, token] = theirs[:, token]
+        said = answer_tokens(draw.model, torch.from_numpy(tokens))[:, draw.place("A4")]
+        follows.append(float((said.numpy() == theirs[:, token + 1]).mean()))
+    return max(follows)
 
 
 def simple_loss(draw: Draw) -> float:

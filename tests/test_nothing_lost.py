@@ -40,11 +40,7 @@ RENAMED: dict[str, str | None] = dict.fromkeys(
         "dissection/rows/seed",
         "dissection/rows/tokens",
         "dissection/rows/untrained",
-        "dissection/heads/seed",
-        "dissection/heads/threshold",
-        "dissection/heads/effects",
-        "dissection/heads/base_add_head",
-        "dissection/heads/base_add_role",
+        "dissection/heads",
         "dissection/nodes/seed",
         "dissection/nodes/unused_rows",
         "dissection/nodes/nodes/*/classes",
@@ -53,12 +49,7 @@ RENAMED: dict[str, str | None] = dict.fromkeys(
         "dissection/subtasks/scores",
         "dissection/subtasks/purposes/*/same_as",
         "dissection/mlp",
-        "dissection/first_digits/seed",
-        "dissection/first_digits/effects",
-        "dissection/first_digits/rules/*/against",
-        "dissection/first_digits/rules/*/sides",
-        "dissection/first_digits/rules/*/own_nine",
-        "dissection/first_digits/rules/*/beyond",
+        "dissection/first_digits",
         "dissection/story/digits/*/early_loss",
         "dissection/story/digits/*/final_loss",
         "dissection/story/pairs/*/final_loss",
@@ -103,6 +94,10 @@ A path starts with the finding, goes for all that is below it, and has a `*` for
 list: `"dissection/rows/edges/*/flipped": "dissection/rows/edges/*/changed"`.
 """
 
+REDEFINED = {"as dissected"}
+"""Algorithms that keep their name and are something else today: by what heads read, no longer by
+the study of the first digits. Of their items only the name is compared."""
+
 NAMED_NOW: dict[str, str] = {}
 """Names that are values and were changed on purpose: `"own column": "same column"`."""
 
@@ -126,6 +121,9 @@ By the words of the old call: `"report nowhere": "page nowhere"`.
 
 TOLD_NOW = {"train --out {new} --threads 1": "--out {new}", "rows": "edges"}
 """Facts of a message that are told otherwise today: `"carryscope dissect": "carryscope study"`."""
+
+NOT_TOLD = {"dissect '{untrained}' --only legs": {"heads", "first_digits"}}
+"""Facts of a message that are gone, by the words of the call."""
 
 ROUNDING = {"relative": 1e-3, "absolute": 2e-4}
 """For findings on another machine. With the oldest instructions that its libraries can be held
@@ -323,6 +321,17 @@ def same_machine() -> bool:
     return this_machine() == read("machine")
 
 
+def without_redefined(value: Any) -> Any:
+    """A record, with nothing but the name left of the items that are something else today."""
+    if isinstance(value, list):
+        return [without_redefined(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("name") in REDEFINED:
+        return {"name": value["name"]}
+    return {name: without_redefined(item) for name, item in value.items()}
+
+
 def check(
     of: str,
     finding: str,
@@ -340,7 +349,7 @@ def check(
     """
     exact = same_machine()
     left_out = {} if exact or bitwise is None else {f"{finding}/{bitwise}": None}
-    recorded = flat(read(f"{of}_{finding}"), finding)
+    recorded = flat(without_redefined(read(f"{of}_{finding}")), finding)
     lines = differences(
         recorded,
         flat(found, finding),
@@ -535,7 +544,8 @@ def check_message(error: dict[str, Any], told: str, places: Mapping[str, Path]) 
     assert "Traceback" not in told
     line = told.strip().splitlines()[-1]
     assert line.startswith("carryscope: ")
-    needed = [TOLD_NOW.get(fact, fact).format(**places) for fact in error["facts"]]
+    facts = [fact for fact in error["facts"] if fact not in NOT_TOLD.get(words_of(error), ())]
+    needed = [TOLD_NOW.get(fact, fact).format(**places) for fact in facts]
     assert [fact for fact in needed if not says(line, fact)] == [], line
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from carryscope.core.errors import CallError
 from carryscope.model.config import ModelConfig
@@ -57,19 +59,12 @@ def check_fit(found: Any, model: ModelConfig) -> None:
 
 def _check_patterns(attention: Any, model: ModelConfig) -> None:
     """Attention patterns by question class: each has all layers, heads, rows and positions."""
-    shapes = {_shape(pattern) for pattern in attention.patterns.values()}
-    shape = shapes.pop() if len(shapes) == 1 else ()
-    fits = len(shape) == 4 and -1 not in shape and shape[:2] == (model.layers, model.heads)
+    shape: tuple[int, ...] = ()
+    with suppress(ValueError):  # lists of different lengths
+        shape = np.array([*attention.patterns.values()], dtype=float).shape[1:]
+    fits = len(shape) == 4 and shape[:2] == (model.layers, model.heads)
     if not fits or attention.patterns.keys() != attention.questions_by_class.keys():
         raise CallError("patterns do not fit the model.")
-
-
-def _shape(nested: Any) -> tuple[int, ...]:
-    """The lengths of lists in lists; -1 where they differ."""
-    if not isinstance(nested, list):
-        return ()
-    shapes = {_shape(part) for part in nested}
-    return (len(nested), *shapes.pop()) if len(shapes) == 1 else (len(nested), -1)
 
 
 def _rules(model: ModelConfig) -> dict[str, Callable[[Any], bool]]:

@@ -52,7 +52,7 @@ from carryscope.training.checkpoint import METRICS_FILE, read_metrics
 from carryscope.training.config import RunConfig
 from carryscope.training.losses import StepRecord
 from carryscope.training.summary import TrainingSummary
-from carryscope.verification.faithfulness import FaithfulnessFinding, faithful, same_algorithms
+from carryscope.verification.faithfulness import FaithfulnessFinding, faithful
 from carryscope.verification.own_algorithm import load_function
 from carryscope.verification.risk import (
     BUDGET,
@@ -172,14 +172,10 @@ class Run(RunDirectory):
         find it, `file.py:name`.
         """
         own = load_function(algorithm) if isinstance(algorithm, str) else algorithm
-        dissection = self.known(DISSECTION)
-        layout = self.config.model.layout
         return self.find(
             FAITHFULNESS,
-            lambda *_: faithful(
-                self.model(), seed=seed, dissection=dissection, own=own, progress=progress
-            ),
-            enough=lambda known: known.seed == seed and same_algorithms(known, layout, dissection),
+            lambda *_: faithful(self.model(), seed=seed, own=own, progress=progress),
+            enough=lambda known: known.seed == seed and known.own is None,
             again=again or own is not None,
         )
 
@@ -258,15 +254,6 @@ class Run(RunDirectory):
         from carryscope.report.sections.report import figure
 
         return figure(name, self.shelf())
-
-    def attention_figure(self, question: str) -> Figure:
-        """Where every head looks, at every row, for one question."""
-        from carryscope.report.figures.grids import one_pattern
-
-        layout = self.config.model.layout
-        tokens = layout.encode(layout.parse(question))
-        _, patterns = PlainModel.read(self.directory)(tokens)
-        return one_pattern(patterns[0], layout.text(tokens[0]), layout)
 
     def report(self, path: Path | str | None = None) -> Path:
         """Write the report, one file for any browser; by default into the run."""

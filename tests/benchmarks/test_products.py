@@ -1,7 +1,7 @@
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.products import bare_step
+from benchmarks.training import bare_step
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
 

@@ -293,7 +293,7 @@ def test_figures_writes_those_that_the_findings_allow(capsys, tiny_run, tmp_path
     capsys.readouterr()
     assert run(["figures", str(tiny_run), "--only", "staircase", "--out", str(tmp_path)]) == 0
     assert (tmp_path / "staircase.svg").read_text().startswith("<svg")
-    assert run(["figures", str(tiny_run), "--only", "heads", "--out", str(tmp_path)]) == 2
+    assert run(["figures", str(tiny_run), "--only", "edges", "--out", str(tmp_path)]) == 2
     assert "carryscope dissect" in capsys.readouterr().err
     assert run(["figures", str(tiny_run), "--only", "moon", "--out", str(tmp_path)]) == 2
     assert "moon" in capsys.readouterr().err

@@ -12,7 +12,8 @@ from built_adder import SCORE, Dims, built_adder
 
 from carryscope.dissection.attention import study_attention
 from carryscope.dissection.dissect import dissect
-from carryscope.dissection.engine import Engine
+from carryscope.dissection.engine import UNCHANGED, Engine
+from carryscope.dissection.interventions import Ablate
 from carryscope.dissection.samples import Samples
 from carryscope.dissection.subtasks import study_subtasks
 from carryscope.model.config import ModelConfig
@@ -31,7 +32,7 @@ def adder():
 
 @pytest.fixture(scope="module")
 def permuted():
-    return dissected(built_adder(offsets=(2, 0, 1)), parts=["heads", "subtasks"])
+    return dissected(built_adder(offsets=(2, 0, 1)), parts=["attention", "subtasks"])
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def test_the_search_finds_exactly_the_circuit(adder):
 
 def test_permuted_heads_permute_the_findings(permuted):
     assert purposes(permuted) == circuit(1, 2, 0)
-    assert permuted.heads.statement.startswith("Base addition needs H1, which reads its own")
+    assert "H1 reads the digit's own column" in permuted.attention.statement
     assert [head.offset for head in permuted.attention.heads] == [2, 0, 1]
 
 
@@ -125,9 +126,9 @@ def _one_head_adder(digits: int = 3) -> Transformer:
 
 
 def test_an_adder_that_looks_three_columns_down_is_seen_to(adder):
-    found = dissected(built_adder(4, reach=3), parts=["subtasks", "first_digits"])
+    found = dissected(built_adder(4, reach=3), parts=["attention", "subtasks"])
     assert {"P9.L0.H3": "MC1(1)", "P9.L0.H2": "state(2)"}.items() <= purposes(found).items()
-    assert [rule.reach for rule in found.first_digits.rules] == [3, 3, 2]
+    assert [found.attention.reach(k) for k in (4, 3, 2, 1, 0)] == [3, 3, 2, 1, 0]
 
 
 def test_heads_that_split_a_task_pass_only_together():
@@ -172,12 +173,25 @@ def test_the_staircase_of_the_adder_is_seen_as_built(adder):
     assert reading.column == 2
 
 
-def test_the_base_add_head_is_the_one_that_reads_its_own_column(adder):
-    assert adder.heads.statement.startswith("Base addition needs H0, which reads its own column.")
+def test_what_the_heads_read_is_said_of_heads_in_any_order(adder, permuted):
+    assert adder.attention.statement.startswith(
+        "To write a digit, H0 reads the digit's own column (100% of its attention), H1 reads the "
+        "column one below"
+    )
+    assert "H0 reads the column two below" in permuted.attention.statement
 
 
-def test_without_a_head_only_the_questions_that_need_it_fail(adder):
-    right = {(e.question_class, e.head): e.correct.estimate for e in adder.heads.effects}
+def test_without_a_head_only_the_questions_that_need_it_fail():
+    samples, rows = Samples(5, 0), tuple(range(18))
+    engine = Engine(built_adder(), samples.varied)
+    changes = [UNCHANGED, *(Ablate("blocks.0.attn.hook_z", rows, (head,)) for head in range(3))]
+    right = {
+        (kind.label, head): float(correct.mean())
+        for kind, questions in samples.by_class.items()
+        for head, correct in zip(
+            (None, 0, 1, 2), engine.answers(questions, changes).correct, strict=True
+        )
+    }
     assert right["BA", None] == right["UC1", None] == right["simple US9", None] == 1.0
     assert right["cascade US9", None] == 0.0
     assert right["BA", 1] == right["BA", 2] == 1.0
@@ -230,24 +244,16 @@ def test_the_adders_mlp_keeps_the_answer_and_forgets_the_key(adder):
     assert [test.apart_out for test in adder.mlp.digits] == [0, 0, 0, 0, 0, 0]
 
 
-def test_the_adder_computes_its_first_digits_like_all_others(adder):
-    assert [(r.digit, r.reach) for r in adder.first_digits.rules] == [
-        ("A5", 2),
-        ("A4", 2),
-        ("A3", 2),
-    ]
-    assert not any(rule.reads_token for rule in adder.first_digits.rules)
-    for rule in adder.first_digits.rules:
-        assert rule.within.count == rule.within.of
+def test_the_adder_looks_two_columns_below_each_digit(adder):
+    assert [adder.attention.reach(k) for k in range(6)] == [0, 1, 2, 2, 2, 2]
 
 
 def test_in_an_untrained_model_nothing_is_found(untrained):
     assert untrained.subtasks.purposes == []
     assert untrained.attention.staircase == "absent"
     assert untrained.attention.statement.startswith("There is no staircase")
-    assert untrained.heads.statement.startswith("No single head stands out")
     assert all(test.follows.estimate < 0.5 for test in untrained.mlp.digits)
-    assert all(rule.reach == 0 for rule in untrained.first_digits.rules)
+    assert [untrained.attention.reach(k) for k in range(6)] == [0] * 6
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from carryscope.core.progress import silent
 from carryscope.training.config import RunConfig
 from paper import why
-from paper.why import DATA, HEADS, SEEDS, SHIPPED, cell_config
-from paper.why_page import STUDY, agreement, crossed, is_blind
+from paper.why import DATA, HEADS, SEEDS, SHIPPED, STUDY, agreement, cell_config, crossed, is_blind
 
 
 @pytest.fixture(scope="module")

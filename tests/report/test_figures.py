@@ -18,13 +18,12 @@ from carryscope.model.config import FORMAT_VERSION, ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.report.figures.canvas import HEADS, Canvas
 from carryscope.report.figures.figure import Figure
-from carryscope.report.figures.grids import one_pattern, staircase, table_figure
+from carryscope.report.figures.grids import staircase, table_figure
 from carryscope.report.figures.sum import WRONG
 from carryscope.report.sections.dissection import node_table
 from carryscope.report.sections.report import figure
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Table
-from carryscope.task.tokens import Format
 from carryscope.training.config import RunConfig
 
 HOSTILE = """</text><script>alert("1")</script>&'|"""
@@ -43,9 +42,7 @@ def untrained(parts: tuple[str, ...], **fields) -> Dissection:
 
 @pytest.fixture(scope="session")
 def two_layers() -> Dissection:
-    return untrained(
-        ("attention", "edges", "heads", "nodes"), digits=2, layers=2, d_model=24, heads=3
-    )
+    return untrained(("attention", "edges", "nodes"), digits=2, layers=2, d_model=24, heads=3)
 
 
 def drawn_from(name: str, dissection: Dissection) -> Figure:
@@ -71,10 +68,8 @@ LABELS = {
     "circuit": ["row =", "own column", "state(4)", "BA(3)", "MC1(2)", "digit(3)", "writes"],
     "staircase": ["= → A5", "A1 → A0", "H0, own column", "H2, two below", "D'4", "attention"],
     "edges": ["A5", "D'0", "this model", "untrained, of the same shape"],
-    "heads": ["nothing", "H0, own column", "BA", "cascade US9"],
     "nodes": ["= → A5", "H0", "MLP", "BA(3) 84%", "unused"],
     "keys": ["A5", "A0", "same key: stays", "other key: follows"],
-    "carries": ["A5, columns changed", "two nines"],
     "digits": ["A5", "A0", "step"],
     "learning": ["A5", "A0", "BA", "UC1", "US9", "step"],
     "phases": ["A5", "A0", "BA learnt", "US9 learnt", "discovery until"],
@@ -93,12 +88,12 @@ def test_every_figure_of_the_shipped_model_shows_its_labels_and_describes_itself
     assert root.findtext("{http://www.w3.org/2000/svg}desc") == drawn.description
 
 
-@pytest.mark.parametrize("name", ["reads", "circuit", "staircase", "edges", "heads", "nodes"])
+@pytest.mark.parametrize("name", ["reads", "circuit", "staircase", "edges", "nodes"])
 def test_figures_that_show_layers_can_be_drawn_for_two(name, two_layers):
     written = texts(drawn_from(name, two_layers).svg())
     assert "NaN" not in written
     assert "undefined" not in written
-    if name in ("staircase", "heads"):
+    if name == "staircase":
         assert {"L0H0, no staircase", "L1H2, no staircase"} <= set(written)
 
 
@@ -158,27 +153,15 @@ def test_a_useful_node_without_a_purpose_is_marked_by_question_marks(shipped):
     assert sum(cell.startswith("?? ") for cell in cells) == useful
 
 
-def test_the_pattern_of_one_question_has_its_tokens_as_labels():
-    layout = Format(2)
-    pattern = np.tril(np.full((1, 3, 9, 9), 0.5))
-    drawn = one_pattern(pattern, "47+85=132", layout)
-    written = [t for t in texts(drawn.svg()) if len(t) == 1]
-    assert sorted(written) == sorted("47+85=132" * (3 + 1)), "the rows are named once"
-    with pytest.raises(CallError, match="has 9 tokens. Got 3"):
-        one_pattern(pattern, "1+1", layout)
-
-
-@pytest.mark.parametrize("name", ["circuit", "staircase", "nodes", "carries", "learning"])
+@pytest.mark.parametrize("name", ["circuit", "staircase", "nodes", "learning"])
 def test_hostile_names_are_text_and_nothing_but_text(name, shipped):
     heads = [replaced(head, role=HOSTILE) for head in shipped.attention.heads]
     attention = replaced(shipped.attention, heads=heads, statement=HOSTILE)
     purposes = [replaced(p, variable=HOSTILE.replace(" ", "")) for p in shipped.subtasks.purposes]
-    effects = [replaced(effect, digit=HOSTILE) for effect in shipped.first_digits.effects]
     hostile = replaced(
         shipped,
         attention=attention,
         subtasks=replaced(shipped.subtasks, purposes=purposes),
-        first_digits=replaced(shipped.first_digits, effects=effects, statement=HOSTILE),
         story=replaced(shipped.story, statements=[HOSTILE]),
     )
     svg = drawn_from(name, hostile).svg()
@@ -187,22 +170,14 @@ def test_hostile_names_are_text_and_nothing_but_text(name, shipped):
     ET.fromstring(svg)
 
 
-def test_hostile_tokens_of_a_pattern_are_text_too():
-    text = """'"]</t>"""
-    svg = one_pattern(np.zeros((1, 1, 6, 6)), text[:6], Format(1)).svg()
-    assert sorted(t for t in texts(svg) if len(t) == 1) == sorted(text[:6] * 2)
-
-
 @pytest.mark.parametrize(
     ("name", "part"),
     [
         ("circuit", "attention"),
         ("staircase", "attention"),
         ("edges", "edges"),
-        ("heads", "heads"),
         ("nodes", "nodes"),
         ("keys", "mlp"),
-        ("carries", "first_digits"),
     ],
 )
 def test_the_error_about_a_missing_part_has_the_command_that_makes_it(name, part, shipped):

@@ -28,8 +28,7 @@ from carryscope.training.presets import PRESETS, run_config
 from carryscope.verification.risk_verdict import guard
 
 SECTIONS = (
-    "verdict how failures algorithms certificate attention edges heads nodes mlp first-digits "
-    "training method"
+    "verdict how failures algorithms certificate attention edges nodes mlp training method"
 ).split()
 
 
@@ -104,11 +103,10 @@ def test_after_four_screens_comes_the_evidence_folded_and_each_titled_by_its_cla
     claims = {section.id: section.title for section in sections if section.folded}
     assert claims["failures"] == "It fails once two nines lie below"
     assert claims["attention"] == "Row by row, attention makes a double staircase"
-    assert claims["heads"] == "Base addition needs H0, which reads its own column"
-    assert claims["mlp"] == "The columns that the heads read decide A5, A3, A2, A1 and A0"
+    assert claims["mlp"] == "A key decides 5 of 6 answer digits"
     for section in sections[2:-1]:
         lead = section.parts[0]
-        if section.id != "failures":  # its verdict is the report's first screen
+        if section.id not in ("failures", "attention", "mlp"):  # told on the first two screens
             assert isinstance(lead, Text)
             assert not lead.text.startswith(section.title), "no fold repeats its claim"
 
@@ -144,7 +142,7 @@ def test_every_figure_of_the_paper_that_applies_is_there():
     assert len(shown) == len(set(shown))
     assert list(figures(shipped_shelf())) == shown
     assert set(shown) >= set(
-        "reads circuit staircase edges heads nodes keys carries digits learning phases "
+        "reads circuit staircase edges nodes keys digits learning phases "
         "depth agreement certificate".split()
     )
 
@@ -224,7 +222,7 @@ def test_a_run_with_some_stages_says_which_are_missing(tiny_run, tmp_path):
     assert ids == ["verdict", "how", "failures", "attention", "nodes", "training", "method"]
     told = text_of(shelf)
     assert "of all 10,000 questions get a wrong answer" in told
-    assert "--only edges,heads,subtasks,mlp,first_digits,story" in told
+    assert "--only edges,subtasks,mlp,story" in told
 
 
 def test_findings_of_other_weights_are_left_out_and_it_says_why(tmp_path):

@@ -10,12 +10,13 @@ import pytest
 from report.shelves import HOSTILE, Seen, made_hostile, replaced, shipped_shelf
 
 import carryscope
+from carryscope.report.shelf import Shelf
 from carryscope.sweeps.finding import (
     NO_WINNER,
-    SeedFinding,
+    PROPERTIES,
     Studied,
     Sweep,
-    seed_finding,
+    best_algorithm,
     summarised,
 )
 from carryscope.sweeps.page import sweep_page, sweep_tables
@@ -24,18 +25,19 @@ from carryscope.verification.cases import CaseRisk, pooled
 from carryscope.verification.estimate import Rate
 
 
-@pytest.fixture(scope="module")
-def shipped() -> SeedFinding:
-    return seed_finding(Studied.of(carryscope.load()))
-
-
 def holding(found: Sweep) -> dict[str, tuple[int, int]]:
     return {name: (share.count, share.of) for name, share in found.properties.items()}
 
 
-def test_the_shipped_model_has_the_heads_of_the_paper_in_every_seed(shipped: SeedFinding) -> None:
-    seeds = [replaced(shipped, seed=n) for n in range(3)]
-    found = summarised(carryscope.load().config, range(3), seeds, {})
+def with_wrong(share: float) -> Shelf:
+    """The shipped model, wrong in this share of its answers."""
+    shelf = shipped_shelf()
+    risk = replaced(shelf.risk, teacher_forced=Rate(share, share, share))
+    return dataclasses.replace(shelf, risk=risk)
+
+
+def test_the_shipped_model_has_the_heads_of_the_paper_in_every_seed() -> None:
+    found = summarised(recipe(), range(3), [shipped_shelf()] * 3, {})
     held = holding(found)
     for name in (
         "double staircase",
@@ -49,51 +51,38 @@ def test_the_shipped_model_has_the_heads_of_the_paper_in_every_seed(shipped: See
     ):
         assert held[name] == (3, 3), name
     assert held["agrees with Algorithm 1 on 99% of answers"] == (0, 3)
-    assert (
-        "No seed agrees with Algorithm 1 on 99% of its answers (median 98.6%)." in found.statement
-    )
     read = "In 3 of 3 seeds (44% to 100%) the heads read: own column, one below, two below."
     assert read in found.statement
-    assert "Cascades fail in 3 of 3 seeds (44% to 100%)." in found.statement
 
 
-def test_the_statement_has_the_median_and_the_range_of_wrong_answers(shipped: SeedFinding) -> None:
-    shares = (0.5, 0.01, 0.02)
-    seeds = [
-        replaced(shipped, seed=n, numbers=shipped.numbers | {"wrong answers": share})
-        for n, share in enumerate(shares)
-    ]
-    found = summarised(carryscope.load().config, range(3), seeds, {})
+def test_the_statement_has_the_median_and_the_range_of_wrong_answers() -> None:
+    found = summarised(recipe(), range(3), [with_wrong(share) for share in (0.5, 0.01, 0.02)], {})
     assert found.statement.startswith(
         "2.0% of answers are wrong in the median over the seeds (1.0% to 50%)."
     )
 
 
-def test_an_algorithm_agrees_best_only_if_its_lead_is_more_than_chance(
-    shipped: SeedFinding,
-) -> None:
-    assert shipped.algorithm == NO_WINNER, "look-ahead 4 agrees as well as exact addition"
-    known = Studied.of(carryscope.load())
-    lead = replaced(known.agreement, difference=Rate(0.2, 0.1, 0.3))
-    clear = seed_finding(known._replace(agreement=lead))
-    seeds = [shipped, replaced(clear, seed=1), replaced(shipped, seed=2)]
-    found = summarised(carryscope.load().config, range(3), seeds, {})
-    assert [seed.algorithm for seed in seeds] == [NO_WINNER, "exact addition", NO_WINNER]
-    assert "In 2 of 3 seeds (21% to 94%) no stated algorithm clearly agrees best" in found.statement
-    alone = summarised(carryscope.load().config, [1], seeds[1:2], {})
-    assert "Most often exact addition agrees best" in alone.statement
+def test_an_algorithm_agrees_best_only_if_its_lead_is_more_than_chance() -> None:
+    agreement = Studied.of(shipped_shelf()).agreement
+    assert best_algorithm(agreement) == NO_WINNER, "look-ahead 4 agrees as well as exact addition"
+    lead = replaced(agreement, difference=Rate(0.2, 0.1, 0.3))
+    assert best_algorithm(lead) == "exact addition"
 
 
 def test_a_head_that_lost_its_task_is_not_said_to_have_it() -> None:
-    known = Studied.of(carryscope.load())
-    idle = replaced(known.subtasks, purposes=[])
-    holds = seed_finding(known._replace(subtasks=idle)).holds
-    assert holds["the head on its own column carries its base value"] is False
+    known = Studied.of(shipped_shelf())
+    carries, reads = (
+        PROPERTIES[name]
+        for name in (
+            "the head on its own column carries its base value",
+            "a head reads its own column",
+        )
+    )
+    assert carries(known._replace(subtasks=replaced(known.subtasks, purposes=[]))) is False
     heads = [replaced(head, role=None) for head in known.attention.heads]
-    blind = replaced(known.attention, heads=heads)
-    holds = seed_finding(known._replace(attention=blind)).holds
-    assert holds["the head on its own column carries its base value"] is None
-    assert holds["a head reads its own column"] is False
+    blind = known._replace(attention=replaced(known.attention, heads=heads))
+    assert carries(blind) is None
+    assert reads(blind) is False
 
 
 def test_failures_of_one_depth_are_averaged_by_their_probabilities() -> None:
@@ -119,16 +108,14 @@ def recipe() -> RunConfig:
     return carryscope.load().config
 
 
-def test_the_page_has_a_staircase_for_each_seed_and_loads_nothing(
-    shipped: SeedFinding, tmp_path: Path
-) -> None:
-    seeds, shelves = [replaced(shipped, seed=n) for n in range(3)], []
+def test_the_page_has_a_staircase_for_each_seed_and_loads_nothing(tmp_path: Path) -> None:
+    shelves = []
     for n in range(3):
         where = tmp_path / f"seed-{n}"
         where.mkdir()
         (where / "report.html").touch()
         shelves.append(dataclasses.replace(shipped_shelf(), name=where.name, where=str(where)))
-    text = sweep_page(summarised(recipe(), range(3), seeds, {}), shelves, tmp_path).html
+    text = sweep_page(summarised(recipe(), range(3), shelves, {}), shelves, tmp_path).html
     seen = Seen(text)
     for n in range(3):
         assert f">seed-{n}</text>" in text
@@ -145,16 +132,14 @@ def test_the_page_has_a_staircase_for_each_seed_and_loads_nothing(
     assert not seen.all("link")
 
 
-def hostile_seed(found: SeedFinding) -> SeedFinding:
-    """Its texts turned hostile, the names of properties and numbers left as they are."""
-    return replaced(made_hostile(found), holds=found.holds, numbers=found.numbers)
-
-
-def test_hostile_names_are_text_on_the_page(shipped: SeedFinding) -> None:
-    failures = {9: f"a | b {HOSTILE}"}
+def test_hostile_names_are_text_on_the_page() -> None:
+    failures, shelf = {9: f"a | b {HOSTILE}"}, shipped_shelf()
     hostile = replaced(recipe(), preset=f"tiny{HOSTILE}")
-    found = summarised(hostile, [0, 9], [hostile_seed(shipped)], failures)
-    plain = page_of(summarised(recipe(), [0, 9], [shipped], failures))
+    heads = made_hostile(shelf.dissection.attention.heads)
+    attention = replaced(shelf.dissection.attention, heads=heads)
+    spoilt = dataclasses.replace(shelf, dissection=replaced(shelf.dissection, attention=attention))
+    found = summarised(hostile, [0, 9], [spoilt], failures)
+    plain = page_of(summarised(recipe(), [0, 9], [shelf], failures))
     seen = page_of(found)
     assert len(seen.all("script")) == len(plain.all("script")) == 1
     assert not seen.all("img")

@@ -78,11 +78,11 @@ def test_finished_seeds_are_not_redone_and_one_that_cannot_be_is_reported(
     before = {path: path.stat().st_mtime_ns for path in files if path.name != ".lock"}
     again = sweep(RECIPE, [2, 0, 1], where, workers=1, threads=1)
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert again.results == found.results
+    assert again.properties == found.properties
     assert list(again.failures) == [2]
     assert "was started differently: model.digits is 2, asked for 1" in again.failures[2]
     assert "\n" not in again.failures[2]
-    assert "Failed seeds: 2." in again.statement
+    assert again.finished == 2
     assert read_json(where / "sweep.json", Sweep) == again
 
 

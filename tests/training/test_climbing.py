@@ -6,7 +6,7 @@ from carryscope.task.columns import Columns
 from carryscope.task.curated import curated_questions, question_keys
 from carryscope.task.operation import MIXED
 from carryscope.task.tokens import Format
-from carryscope.training.climbing import POOL, Climbers
+from carryscope.training.data import POOL, Climbers
 from carryscope.training.presets import run_config
 from carryscope.training.trainer import Trainer
 

@@ -32,7 +32,7 @@ def nines_rich(digits: int, count: int = 3000) -> Questions:
 
 @pytest.fixture(scope="module")
 def dissected() -> list[Algorithm]:
-    return shipped(5, carryscope.load().dissection().first_digits)
+    return shipped(5, carryscope.load().dissection().attention)
 
 
 def named(algorithms, name) -> Algorithm:
@@ -61,11 +61,11 @@ def test_algorithm_1_gives_the_answers_worked_out_by_hand(case):
     ("question", "answer"),
     [
         ("44500+55500", "100000"),  # A5 sees the carry of column 2, which Algorithm 1 does not
-        ("44445+55555", "009000"),  # A5 sees nothing but nines. A4, at a nine, reads the true A5
-        ("4450+5550", "000000"),  # A4, not at a nine, sees columns 3 and 2 only, and misses it
+        ("44445+55555", "099000"),  # A5 and A4 see nothing but nines
+        ("4450+5550", "000000"),  # A4 sees columns 3 and 2 only, and misses the carry of column 1
     ],
 )
-def test_the_dissected_algorithm_sees_more_at_the_first_digits(dissected, question, answer):
+def test_the_dissected_algorithm_sees_what_heads_read_at_each_digit(dissected, question, answer):
     columns = Columns.of(parse_question(question, 5))
     said = named(dissected, AS_DISSECTED).answer(columns)
     assert "".join(map(str, said[0, ::-1])) == answer

@@ -53,9 +53,12 @@ def print_file(path: Path, *, json: bool, open: bool = False, **about: object) -
 
 
 def print_finding(finding: Any, path: Path, *, json: bool, verbose: bool = False) -> None:
-    """A finding for a person, with the file that holds it; or as JSON for a program."""
+    """A finding for a person, with the file that holds it; or as JSON for a program.
+
+    The log of a certificate is in the file only.
+    """
     if json:
-        print_json(finding)
+        print_json(finding.without_log() if hasattr(finding, "without_log") else finding)
         return
     from carryscope.report.findings import parts_of
     from carryscope.report.terminal import show

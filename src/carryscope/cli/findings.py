@@ -48,8 +48,8 @@ def dissect(
     Parameters
     ----------
     only
-        Parts to do, with commas: attention, edges, heads, nodes, subtasks, paths, mlp,
-        first_digits, story. Default: all of them.
+        Parts to do, with commas: attention, edges, nodes, subtasks, paths, mlp, story. Default:
+        all of them.
     seed
         Seed of the questions. Default: that of the findings there are, or 0.
     show
@@ -186,8 +186,7 @@ def certify(
     if check:
         _check(chosen, engine=with_, workers=workers, cluster=cluster, json=json)
         return
-    if with_ is None and find_spec("numba") is None:
-        print_plain("numba is not installed, so torch searches, which is slower.", to=log)
+    _say_who_searches(with_)
     with bars() as progress:
         found = chosen.certificate(
             until=until,
@@ -199,10 +198,12 @@ def certify(
             again=again,
             progress=progress,
         )
-    if json:
-        print_json(found.without_log())
-        return
-    print_finding(found, chosen.directory / CERTIFICATE.file, json=False, verbose=verbose)
+    print_finding(found, chosen.directory / CERTIFICATE.file, json=json, verbose=verbose)
+
+
+def _say_who_searches(engine: ProofEngine | None) -> None:
+    if engine is None and find_spec("numba") is None:
+        print_plain("numba is not installed, so torch searches, which is slower.", to=log)
 
 
 def _check(

@@ -98,17 +98,10 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def place_of(digit: str) -> int | None:
-    """The 3 of "A3"; nothing for a name that is no answer digit's."""
-    return int(digit[1:]) if digit[1:].isdecimal() else None
-
-
 def spanned(digits: Sequence[str]) -> str:
     """Answer digits: "A4 to A0" if they follow each other downwards, else a list."""
-    numbers = [number for digit in digits if (number := place_of(digit)) is not None]
-    if len(numbers) != len(digits):
-        return listed(digits)
-    falling = all(a - b == 1 for a, b in pairwise(numbers))
+    numbers = [int(digit[1:]) for digit in digits if digit[1:].isdecimal()]
+    falling = len(numbers) == len(digits) and all(a - b == 1 for a, b in pairwise(numbers))
     return f"{digits[0]} to {digits[-1]}" if falling and len(digits) > 2 else listed(digits)
 
 

@@ -1,9 +1,8 @@
-"""What fails without a part: attention edges cut, heads and nodes ablated, one at a time.
+"""What fails without a part: attention edges cut, nodes ablated, one at a time.
 
-In: an engine and questions. Out: `EdgesFinding`, `HeadsFinding` and `NodesFinding`, which has the
-numbers behind the paper's node maps. All answers are teacher-forced. In the shipped model the loss
-on BA questions rises from 0.02 to 5.3 without the head that reads its own column, and without
-P13.L0.H1 only A3 fails.
+In: an engine and questions. Out: `EdgesFinding` and `NodesFinding`, which has the numbers behind
+the paper's node maps. All answers are teacher-forced. In the shipped model only A3 fails without
+P13.L0.H1.
 
 The paper ablates the residual stream after the last block, row by row, and concludes that each
 row computes one digit. In a one-layer model nothing else is possible, trained or not: a row after
@@ -12,29 +11,18 @@ the last block reaches only its own logits. A cut edge can come out either way.
 
 from __future__ import annotations
 
-from itertools import product
-
 import msgspec
 import torch
 from jaxtyping import Bool
 
-from carryscope.core.evidence import Mean, Share
+from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import percent
-from carryscope.dissection.attention import AttentionFinding, HeadRole, column_at, predicted_at
+from carryscope.dissection.attention import predicted_at
 from carryscope.dissection.engine import UNCHANGED, Engine
-from carryscope.dissection.interventions import (
-    HEADS,
-    PATTERN,
-    Ablate,
-    Cut,
-    all_nodes,
-    head_name,
-)
+from carryscope.dissection.interventions import PATTERN, Cut, all_nodes
 from carryscope.dissection.samples import Samples
-from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
-from carryscope.task.columns import QuestionClass
 from carryscope.task.operation import Array
 
 EDGE_QUESTIONS = 256
@@ -121,72 +109,6 @@ def _edges_statement(edges: list[EdgeEffect], untrained: list[EdgeEffect]) -> st
     return (
         f"Cutting {used} of {len(edges)} attention edges changes answers. In an "
         f"untrained model of the same shape it is {by_chance} of {len(untrained)}."
-    )
-
-
-class HeadEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """Questions of one class without one head; with no head named, the whole model."""
-
-    layer: int | None = None
-    head: int | None = None
-    question_class: str
-    loss: Mean
-    """Mean over all answer tokens."""
-    correct: Share
-    """Whole answers right."""
-
-
-class HeadsFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """Heads by question class."""
-
-    questions: int
-    effects: list[HeadEffect]
-    statement: str
-
-
-def study_heads(
-    engine: Engine, samples: Samples, attention: AttentionFinding, advance: Advance = unheard
-) -> HeadsFinding:
-    """Ablate each head to its mean at all rows."""
-    config = engine.config
-    rows = tuple(range(config.context))
-    places = list(product(range(config.layers), range(config.heads)))
-    changes = [Ablate(f"blocks.{layer}.{HEADS}", rows, (head,)) for layer, head in places]
-    effects = []
-    for kind, questions in samples.by_class.items():
-        outcomes = engine.answers(questions, [UNCHANGED, *changes], advance)
-        effects += [
-            HeadEffect(
-                layer=layer,
-                head=head,
-                question_class=kind.label,
-                loss=Mean.measured(loss.mean(1).tolist()),
-                correct=Share.of_hits(correct),
-            )
-            for (layer, head), loss, correct in zip(
-                [(None, None), *places], outcomes.loss, outcomes.correct, strict=True
-            )
-        ]
-    return HeadsFinding(
-        questions=sum(map(len, samples.by_class.values())),
-        effects=effects,
-        statement=_heads_statement(effects, attention.heads, config),
-    )
-
-
-def _heads_statement(effects: list[HeadEffect], roles: list[HeadRole], config: ModelConfig) -> str:
-    """The head without which BA questions lose most, if intervals say that it is one head."""
-    whole, *without = (e for e in effects if e.question_class == QuestionClass.BA.label)
-    first, *others = sorted(without, key=lambda effect: -effect.loss.estimate)
-    if any(first.loss.low <= rival.loss.high for rival in [whole, *others]):
-        return "No single head stands out for base addition."
-    read = [r for r in roles if (r.layer, r.head) == (first.layer, first.head) and r.role]
-    reads = f", which reads {column_at(read[0].offset)}" if read else ""
-    name = head_name(first.layer or 0, first.head or 0, config.layers)
-    return (
-        f"Base addition needs {name}{reads}. "
-        f"Without it, questions without carries (BA) have a loss of {first.loss.estimate:.3f} "
-        f"instead of {whole.loss.estimate:.3f}."
     )
 
 

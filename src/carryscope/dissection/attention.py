@@ -10,6 +10,8 @@ answer digit it reads.
 
 from __future__ import annotations
 
+from itertools import count
+
 import msgspec
 import numpy as np
 from jaxtyping import Float
@@ -17,7 +19,7 @@ from jaxtyping import Float
 from carryscope.core.evidence import Mean
 from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import NUMBERS, listed, percent
-from carryscope.dissection.comparing import Comparison, comparison_statement, comparisons
+from carryscope.dissection.comparing import comparison_statement, comparisons
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.explaining import READS, column_shares, digit_shares
 from carryscope.dissection.interventions import head_name
@@ -82,14 +84,17 @@ class AttentionFinding(msgspec.Struct, frozen=True, kw_only=True):
     readings: list[Reading]
     """At the answer rows."""
     heads: list[HeadRole]
-    comparisons: list[Comparison] = []
-    """Of differences: whether heads compare the two digits of a column. None for sums."""
     staircase: str
     """`present`: two heads of a layer or more, each with its own offset. `partial`: one offset
     only. `absent`: no head has a staircase."""
     statement: str
     question_readings: list[Reading] = []
     """At the question rows, in layers below the last: only they can reach an answer."""
+
+    def reach(self, digit: int) -> int:
+        """How many columns directly below a digit are read at its row, without a gap."""
+        read = {reading.column for reading in self.readings if reading.answer == f"A{digit}"}
+        return next(r for r in count() if digit - 1 - r not in read)
 
 
 def study_attention(
@@ -112,7 +117,6 @@ def study_attention(
         questions_by_class={name: len(values) for name, values in patterns.items()},
         readings=_readings(everything, engine.layout, engine.layout.first_row),
         heads=heads,
-        comparisons=compared,
         staircase=_verdict(heads),
         statement=f"{_statement(heads, engine.config)} {comparison_statement(compared)}".strip(),
         question_readings=_at_question_rows(engine, samples),
@@ -205,8 +209,8 @@ def role_name(offset: int) -> str:
 
 
 def column_at(offset: int) -> str:
-    """The column at an offset, in a sentence: `its own column`, `the column two below`."""
-    return "its own column" if offset == 0 else f"the column {role_name(offset)}"
+    """The column at an offset, in a sentence."""
+    return "the digit's own column" if offset == 0 else f"the column {role_name(offset)}"
 
 
 def _verdict(heads: list[HeadRole]) -> str:
@@ -229,10 +233,12 @@ def _statement(heads: list[HeadRole], config: ModelConfig) -> str:
             f"{name(best)}. Its best column gets {percent(best.sharpness)} of its attention."
         )
     said = [
-        f"{name(head)} reads {column_at(head.offset)} ({head.rows} of {head.of} rows, "
-        f"{percent(head.sharpness)} of its attention)."
+        f"{name(head)} reads {column_at(head.offset)} ({percent(head.sharpness)} of its attention)"
         for head in stepping
     ]
     rest = [name(head) for head in heads if head.role is None]
-    said += [f"No staircase: {listed(rest)}."] if rest else []
-    return " ".join(said)
+    without = f" No single column gets the attention of {listed(rest)}." if rest else ""
+    return (
+        f"To write a digit, {listed(said)}. From row to row they step one column to the right."
+        f"{without}"
+    )

@@ -1,10 +1,9 @@
 """Heads that compare: in subtraction, attention can go to the larger digit of a column.
 
-In: attention patterns and questions. Out: a `Comparison` for each column that a head reads at a
-row, and a sentence.
+In: attention patterns and questions. Out: for each column that a head reads at a row, how its
+attention is divided between the two digits; and a sentence.
 
-    A4, H5, column 1: D1 gets 99 % where it is the larger digit, 50 % where both are equal, 1 %
-    where it is the smaller one
+    A4, H5, column 1: D1 gets 99 % where it is the larger digit, 1 % where it is the smaller one
 
 Attention itself then shows the state of the column: kill, propagate or generate. So one head is
 enough for a column below the digit. The digit's own column takes both digits, and a head that
@@ -13,7 +12,8 @@ reads them alike cannot tell 7-2 from 2-7.
 
 from __future__ import annotations
 
-import msgspec
+from typing import NamedTuple
+
 import numpy as np
 
 from carryscope.dissection.explaining import READS, column_shares
@@ -25,19 +25,15 @@ SURE = 0.9
 """A share of what a column gets that leaves no doubt which digit is read."""
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """How a head divides its attention to a column between the two digits, on average."""
+class Comparison(NamedTuple):
+    """What the first number's digit gets of a head's attention to a column, on average."""
 
-    layer: int
-    head: int
-    answer: str
-    column: int
+    own: bool
+    """Whether it is the column of the digit that is written."""
     larger: float
-    """The share of the first number's digit, where it is the larger one,"""
-    equal: float
-    """where both are equal,"""
+    """Where the first number has the larger digit,"""
     smaller: float
-    """and where it is the smaller one."""
+    """and where it has the smaller one."""
 
     @property
     def compares(self) -> bool:
@@ -58,33 +54,19 @@ def comparisons(patterns: Array, questions: Questions, layout: Format) -> list[C
         return []
     ours, n = questions.kinds == MIXED.parts.index(SUBTRACT), layout.digits
     patterns, questions = patterns[ours], questions[ours]
-    read = column_shares(patterns, layout).mean(0)
-    found = []
-    for layer, head, place, column in np.argwhere(read > READS):
-        first = patterns[:, layer, head, place, n - 1 - column]
-        second = patterns[:, layer, head, place, 2 * n - column]
-        share, apart = first / (first + second), questions.first - questions.second
-        larger, equal, smaller = (
-            float(share[sign == np.sign(apart[:, column])].mean()) for sign in (1, 0, -1)
-        )
-        found.append(
-            Comparison(
-                layer=int(layer),
-                head=int(head),
-                answer=layout.answer_names[place],
-                column=int(column),
-                larger=larger,
-                equal=equal,
-                smaller=smaller,
-            )
-        )
+    found, sign = [], np.sign(questions.first - questions.second)
+    for *place, column in np.argwhere(column_shares(patterns, layout).mean(0) > READS):
+        first, second = (patterns[:, *place, at - column] for at in (n - 1, 2 * n))
+        share, own = first / (first + second), layout.answer_length - 1 - place[-1] == column
+        larger, smaller = (float(share[sign[:, column] == s].mean()) for s in (1, -1))
+        found.append(Comparison(bool(own), larger, smaller))
     return found
 
 
 def comparison_statement(found: list[Comparison]) -> str:
     """How many readings compare, and how many are of one digit."""
-    own = [one for one in found if one.answer == f"A{one.column}"]
-    below = [one for one in found if one not in own]
+    own = [one for one in found if one.own]
+    below = [one for one in found if not one.own]
     if not below or not own:
         return ""
     return (

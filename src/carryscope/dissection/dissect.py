@@ -21,21 +21,17 @@ from carryscope.core.evidence import Finding
 from carryscope.core.progress import Progress, silent
 from carryscope.dissection.ablations import (
     EdgesFinding,
-    HeadsFinding,
     NodesFinding,
     study_edges,
-    study_heads,
     study_nodes,
 )
 from carryscope.dissection.attention import AttentionFinding, study_attention
 from carryscope.dissection.engine import Engine
-from carryscope.dissection.first_digits import FirstDigitsFinding, study_first_digits
 from carryscope.dissection.keys import MlpFinding, study_mlp
 from carryscope.dissection.paths import PathsFinding, study_paths
-from carryscope.dissection.purposes import SubtasksFinding
 from carryscope.dissection.samples import Samples
 from carryscope.dissection.story import TrainingStory, training_story
-from carryscope.dissection.subtasks import study_subtasks
+from carryscope.dissection.subtasks import SubtasksFinding, study_subtasks
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
@@ -45,33 +41,19 @@ from carryscope.version import __version__
 
 Metrics = Callable[[], Sequence[StepRecord]]
 
-EXPERIMENTS = (
-    "attention",
-    "edges",
-    "heads",
-    "nodes",
-    "subtasks",
-    "paths",
-    "mlp",
-    "first_digits",
-    "story",
-)
-"""The parts of a dissection, in the order in which they are made."""
-
 STUDIES: dict[str, Callable[..., object]] = {
     "attention": study_attention,
     "edges": study_edges,
-    "heads": study_heads,
     "nodes": study_nodes,
     "subtasks": study_subtasks,
     "paths": study_paths,
     "mlp": study_mlp,
-    "first_digits": study_first_digits,
 }
-"""How they are made, from an engine and questions; the story is made from metrics."""
+"""How the parts are made, from an engine and questions, `mlp` also from what the heads read."""
 
-BY_ATTENTION = {"heads", "mlp"}
-"""Those that also need to know what the heads read."""
+EXPERIMENTS = (*STUDIES, "story")
+"""The parts of a dissection, in the order in which they are made; the story is made from metrics.
+"""
 
 
 class Dissection(Finding, frozen=True, kw_only=True):
@@ -85,8 +67,6 @@ class Dissection(Finding, frozen=True, kw_only=True):
     """Where the heads look, and the staircase."""
     edges: EdgesFinding | None = None
     """Attention edges that are used."""
-    heads: HeadsFinding | None = None
-    """Each head by question class."""
     nodes: NodesFinding | None = None
     """Each node: what fails without it."""
     subtasks: SubtasksFinding | None = None
@@ -96,8 +76,6 @@ class Dissection(Finding, frozen=True, kw_only=True):
     mlp: MlpFinding | None = None
     """The keys of the MLP; none in an attention-only model. With several layers a row also holds
     what other rows computed, so its own heads bring no key."""
-    first_digits: FirstDigitsFinding | None = None
-    """How A_n and the digit after it are computed."""
     story: TrainingStory | None = None
     """How the training went; none for a model that was not trained here."""
 
@@ -141,14 +119,14 @@ def dissect(
     samples = Samples.of(model.config.layout, seed)
     engine = cache(lambda: Engine(model, samples.varied))
     records = list(metrics()) if "story" in parts else []
-    needed = {*parts, "attention"} if BY_ATTENTION & {*parts} else {*parts}
+    needed = {*parts, "attention"} if "mlp" in parts else {*parts}
     in_order = [part for part in EXPERIMENTS if part in needed]
     for part in found.missing(in_order, trained=bool(records)):
         with progress(part, unit="answers") as advance:
             if part == "story":
                 finding: object = training_story(records, model.config.layout)
             else:
-                read = [found.attention] if part in BY_ATTENTION else []
+                read = [found.attention] if part == "mlp" else []
                 finding = STUDIES[part](engine(), samples, *read, advance)
         found = msgspec.structs.replace(found, **{part: finding})
         yield found

@@ -49,9 +49,9 @@ def in_words(operation: Operation) -> dict[str, str]:
     names, words = operation.subtasks, operation.words
     return {
         names.base: f"the base {words.question} ({names.base}) of {{}}",
-        names.makes: f"the {words.carry} made ({names.makes}) in {{}}",
+        names.makes: f"whether {{}} makes a {words.carry} ({names.makes})",
         names.passes: f"whether {{}} {words.column[State.PROPAGATE]} ({names.passes})",
-        STATE: "the state of {}",
+        STATE: f"whether {{}} makes a {words.carry}, passes one on or neither (its state)",
         CARRY_OUT: f"the {words.carry} that leaves {{}}",
         CARRY_IN: f"the arriving {words.carry}",
         DIGIT: "the finished digit",

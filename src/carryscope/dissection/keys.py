@@ -1,6 +1,7 @@
 """The keys of the MLP: is the answer digit looked up by what the heads read?
 
-In: an engine, questions, and what the heads read. Out: `MlpFinding`.
+In: an engine, questions, and what the heads read. Out: `MlpFinding`; and `AnswerRows`, which gives
+the answers if the output of heads comes from other questions.
 
 The key of a digit is the base sum of its own column, the state of each column below that its row
 reads, and of the lowest only whether it makes a carry: 10 * 3^(r-1) * 2 keys for r columns. With
@@ -19,7 +20,8 @@ this is about the last one.
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -32,12 +34,67 @@ from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import spanned
 from carryscope.dissection.attention import AttentionFinding
-from carryscope.dissection.capture import before_mlp
+from carryscope.dissection.capture import before_mlp, block_of
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples, numbered, partners
-from carryscope.dissection.swapping import AnswerRows
+from carryscope.model.choice import chosen_tokens
+from carryscope.model.transformer import Block
 from carryscope.task.columns import ALGORITHM_1_REACH, Columns
 from carryscope.task.operation import ADD, BASE, Array, Operation, State
+from carryscope.task.questions import Questions
+
+AT_ONCE = 2048
+"""Questions that go through the MLP at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerRows:
+    """The last layer at the answer rows of many questions, units first."""
+
+    engine: Engine
+    own: Float[Tensor, "batch digit d_model"]
+    """The residual stream without what the heads of this layer add."""
+    heads: Float[Tensor, "batch digit head d_model"]
+    """What each head adds; a single sum if they are taken together."""
+    said: Int[Array, "batch digit"]
+    """The model's answers."""
+
+    @classmethod
+    def of(cls, engine: Engine, questions: Questions, *, together: bool = False) -> AnswerRows:
+        """The answer rows of these questions."""
+        own, heads, said = [], [], []
+        digits = slice(-1 - engine.layout.digits, None)
+        for state in engine.captures(questions):
+            last = state.layers[-1]
+            added = last.heads.sum(2, keepdim=True) if together else last.heads
+            own.append((last.middle - last.heads.sum(2))[:, digits].flip(1))
+            heads.append(added[:, digits].flip(1))
+            said.append(state.logits[:, digits].argmax(-1).flip(1))
+        return cls(engine, torch.cat(own), torch.cat(heads), torch.cat(said).numpy())
+
+    @property
+    def block(self) -> Block:
+        """The last block."""
+        return block_of(self.engine.model, self.engine.config.layers - 1)
+
+    def middle(self, digit: int) -> Float[Tensor, "batch d_model"]:
+        """What the MLP reads at the row of a digit."""
+        return self.own[:, digit] + self.heads[:, digit].sum(1)
+
+    @torch.inference_mode()
+    def answers(
+        self, digit: int, bases: Int[Array, " base"], sources: Sequence[Int[Array, " base"]]
+    ) -> Int[Array, " base"]:
+        """The digit that is written at some rows, with each head's output from another question."""
+        at_row = self.heads[:, digit]
+        parts = [at_row[source, head] for head, source in enumerate(sources)]
+        middle = self.own[bases, digit] + torch.stack(parts).sum(0)
+        tokens = [
+            chosen_tokens(self.engine.model, before_mlp(self.block, rows))
+            for rows in torch.split(middle, AT_ONCE)
+        ]
+        return torch.cat(tokens).numpy()
+
 
 KEY_QUESTIONS = 6000
 """Questions. Every column has each state equally often: 100 for each of 60 keys, 11 of 540."""
@@ -113,10 +170,8 @@ def study_mlp(
 
 
 def _reach(attention: AttentionFinding, digit: int, samples: Samples) -> int:
-    """How many columns below a digit are read without a gap; as many as can be tested."""
-    read = {reading.column for reading in attention.readings if reading.answer == f"A{digit}"}
-    reach = next(r for r in count() if digit - 1 - r not in read)
-    reach = min(max(reach, ALGORITHM_1_REACH), digit)
+    """The columns below a digit that are read, as many as can be tested."""
+    reach = min(max(attention.reach(digit), ALGORITHM_1_REACH), digit)
     while key_count(digit, samples.digits, reach, samples.operation) > MOST_KEYS:
         reach -= 1
     return reach

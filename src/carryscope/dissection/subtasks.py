@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
+import msgspec
+
 from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import listed, spanned
@@ -36,10 +38,60 @@ from carryscope.dissection.hypotheses import (
 )
 from carryscope.dissection.interchange import MAJORITY, Interchange
 from carryscope.dissection.interventions import Node, all_nodes
-from carryscope.dissection.purposes import Purpose, SubtasksFinding
 from carryscope.dissection.samples import Samples
 from carryscope.model.config import ModelConfig
 from carryscope.task.columns import ALGORITHM_1_REACH
+
+
+class Purpose(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node, or a set of heads, is found to carry for one answer digit."""
+
+    node: str
+    row: int
+    layer: int
+    heads: list[int]
+    """Empty for an MLP."""
+    digit: str
+    variable: str
+    kind: str
+    column: int
+    follows: Share
+    """Pairs that land on the predicted digit."""
+    control_node: str | None
+    control_node_follows: Share | None
+    """The best of the control nodes on the same pairs; none for an MLP, or an only head."""
+    control_variable: str
+    """The hypothesis that comes nearest, on the pairs where the two differ:"""
+    follows_this: Share
+    """pairs that land on this one's digit,"""
+    follows_control: Share
+    """and on the control's. `nothing` predicts the base's own digit."""
+
+
+class SubtasksFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """The purpose map."""
+
+    pairs: int
+    purposes: list[Purpose]
+    tests: int
+    """Hypotheses tested, over all parts and digits."""
+    missing: list[str]
+    """Sub-tasks of Algorithm 1 that no part was found to carry, such as `A3: MC1(1)`."""
+    statement: str
+
+    def purpose_of(self, node: str) -> str:
+        """A cell of the purpose map: what a node carries, alone or with others; else `??`."""
+        alone = [f"{p.digit}.{p.variable}" for p in self.purposes if p.node == node]
+        if alone:
+            return " ".join(alone)
+        place, _, part = node.rpartition(".")
+        shared = [
+            f"{p.digit}.{p.variable} with {'+'.join(f'H{h}' for h in p.heads if f'H{h}' != part)}"
+            for p in self.purposes
+            if p.node.startswith(f"{place}.") and part in [f"H{head}" for head in p.heads]
+        ]
+        return " ".join(shared) or "??"
+
 
 SEARCH_PAIRS = 2000
 """Pairs of questions, each with its own share of nines: the rarest hypotheses get over 100."""
@@ -193,7 +245,7 @@ class _Search:
 
 
 def _statement(purposes: list[Purpose], missing: list[str], config: ModelConfig) -> str:
-    """What each part gives, grouping digits for which it does the same."""
+    """What each part carries, grouping digits for which it does the same."""
     if not purposes:
         return "No part of the model was found to carry any sub-task."
     parts: dict[str, dict[str, list[str]]] = {}
@@ -207,7 +259,7 @@ def _statement(purposes: list[Purpose], missing: list[str], config: ModelConfig)
         what = words[p.kind].format(column)
         parts.setdefault(name, {}).setdefault(what, []).append(p.digit)
     said = [
-        f"{name} gives {listed([f'{what} (for {spanned(at)})' for what, at in given.items()])}."
+        f"{name} carries {listed([f'{what}, for {spanned(at)}' for what, at in given.items()])}."
         for name, given in sorted(parts.items())
     ]
     said += [f"Not found: {', '.join(missing)}."] if missing else []

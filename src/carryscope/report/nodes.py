@@ -10,8 +10,8 @@ from typing import NamedTuple
 from carryscope.core.words import brief
 from carryscope.dissection.ablations import NodeEffect
 from carryscope.dissection.dissect import Dissection
-from carryscope.dissection.purposes import Purpose
-from carryscope.report.words import carried
+from carryscope.dissection.hypotheses import in_words
+from carryscope.dissection.subtasks import Purpose
 
 UNUSED, UNKNOWN = "unused", "??"
 """In place of what a node carries: no question needs it, or nothing was found."""
@@ -41,7 +41,7 @@ def node_words(found: Dissection) -> dict[str, NodeWords]:
 def _words(
     found: Dissection, node: str, purposes: list[Purpose], effect: NodeEffect | None
 ) -> NodeWords:
-    known = carried(found.model.layout.operation)
+    known = in_words(found.model.layout.operation)
     lines = [_purpose(purpose, node, known) for purpose in purposes]
     if effect is not None and not effect.useful:
         lines.append("Not used: no question that is answered right fails without it.")
@@ -72,9 +72,7 @@ def _members(purpose: Purpose) -> list[str]:
 
 
 def _purpose(purpose: Purpose, node: str, known: dict[str, str]) -> str:
-    meaning = known.get(purpose.kind, purpose.variable).replace(
-        "{column}", f"column {purpose.column}"
-    )
+    meaning = known.get(purpose.kind, purpose.variable).replace("{}", f"column {purpose.column}")
     others = [f"H{head}" for head in purpose.heads if not node.endswith(f".H{head}")]
     together = f", together with {' and '.join(others)}" if others else ""
     return (

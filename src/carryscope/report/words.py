@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from carryscope.core.errors import CallError
 from carryscope.core.words import counted
 from carryscope.dissection.interventions import head_name
-from carryscope.task.operation import ADD, MIXED, Operation, State, Words
+from carryscope.task.operation import ADD, MIXED, Operation, Words
 from carryscope.task.tokens import Format
 
 if TYPE_CHECKING:
@@ -38,21 +38,6 @@ def run_lengths(words: Words) -> str:
         f"Carrying: how many columns in a row pass a {words.carry} on, at most. "
         "Quiet: how many in a row would, and none arrives"
     )
-
-
-def carried(operation: Operation) -> dict[str, str]:
-    """What a part of a model can carry, in words."""
-    names, words = operation.subtasks, operation.words
-    return {
-        names.base: f"the base {words.question} ({names.base}) of {{column}}",
-        names.makes: f"whether {{column}} makes a {words.carry} ({names.makes})",
-        names.passes: f"whether {{column}} {words.column[State.PROPAGATE]} ({names.passes})",
-        "state": f"whether {{column}} makes a {words.carry}, passes one on or neither (its state)",
-        "carry_in": f"the {words.carry} that arrives at {{column}}",
-        "sign": "the sign",
-        "operator": "the operator",
-        "digit": "the finished digit",
-    }
 
 
 STAIRCASE = {

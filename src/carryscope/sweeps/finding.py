@@ -1,9 +1,9 @@
 """What a sweep found: is the algorithm the same in all seeds?
 
-In: the findings of its seeds. Out: `SeedFinding`, what can be compared between seeds, and `Sweep`,
-kept as JSON. The number of a head means nothing between seeds, so heads are named by the column
-they read. Each property has the share of seeds that have it, with a Wilson interval: it is about
-other seeds of the same recipe.
+In: the shelves of its seeds. Out: `Sweep`, kept as JSON. The number of a head means nothing between
+seeds, so heads are named by the column they read. Each property has the share of seeds that have
+it, with a Wilson interval: it is about other seeds of the same recipe. What was found about one
+seed is in its run.
 """
 
 from __future__ import annotations
@@ -21,14 +21,11 @@ from carryscope.core.evidence import Share
 from carryscope.core.machine import machine
 from carryscope.core.words import between, brief, percent
 from carryscope.dissection.attention import AttentionFinding, HeadRole
-from carryscope.dissection.purposes import SubtasksFinding
-from carryscope.report.words import look_ahead
-from carryscope.run import Run
+from carryscope.dissection.subtasks import SubtasksFinding
+from carryscope.report.shelf import Shelf
 from carryscope.training.config import RunConfig
-from carryscope.training.summary import TrainingSummary
 from carryscope.verification.agreement import Agreement, AgreementFinding
 from carryscope.verification.algorithms import ALGORITHM_1
-from carryscope.verification.cases import pooled
 from carryscope.verification.faithfulness import PREDICTS_ANSWERS, PREDICTS_ERRORS
 from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import SAFE, UNSAFE
@@ -49,21 +46,6 @@ CARRY = ("makes", "state")
 """Sub-tasks that give a column's carry."""
 
 
-class SeedFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of one seed. Its run has the rest."""
-
-    seed: int
-    roles: str
-    """What the heads read: "own column, one below, two below"."""
-    algorithm: str
-    """The stated algorithm that agrees best, if its lead is more than chance. One that always
-    answers as Algorithm 1 does goes by that name."""
-    holds: dict[str, bool | None]
-    """Whether each of `PROPERTIES` holds; null if it does not apply."""
-    numbers: dict[str, float]
-    """Losses and shares, then wrong digits by look-ahead."""
-
-
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     """Many seeds of one recipe."""
 
@@ -73,60 +55,44 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     recipe: RunConfig
     """What all runs have in common; its own seed does not matter."""
     seeds: list[int]
-    results: list[SeedFinding]
     failures: dict[int, str]
     """Seeds that failed, and why."""
     properties: dict[str, Share]
     """For each of `PROPERTIES`, the share of the seeds to which it applies."""
     statement: str
 
+    @property
+    def finished(self) -> int:
+        """How many seeds did not fail."""
+        return len(self.seeds) - len(self.failures)
+
 
 class Studied(NamedTuple):
     """The findings of a finished seed."""
 
     digits: int
-    training: TrainingSummary
     attention: AttentionFinding
     subtasks: SubtasksFinding
     risk: RiskFinding
     agreement: AgreementFinding
 
     @classmethod
-    def of(cls, run: Run) -> Studied:
-        """Those of a run; what is there is not made again."""
-        found, digits = run.dissection(), run.config.model.digits
+    def of(cls, shelf: Shelf) -> Studied:
+        """Those of a run that was studied to its end."""
+        assert shelf.dissection is not None
+        found, digits = shelf.dissection, shelf.config.model.digits
         assert found.attention is not None
         assert found.subtasks is not None
-        agreement = run.faithfulness().agreement
-        return cls(digits, run.training(), found.attention, found.subtasks, run.risk(), agreement)
+        assert shelf.risk is not None
+        assert shelf.faithfulness is not None
+        return cls(
+            digits, found.attention, found.subtasks, shelf.risk, shelf.faithfulness.agreement
+        )
 
     @property
     def stated(self) -> Agreement:
         """How well Algorithm 1 predicts its answers."""
         return self.agreement.of(ALGORITHM_1).answer
-
-
-def seed_finding(seed: Studied) -> SeedFinding:
-    """What the findings of a seed say."""
-    stated, alike = seed.stated, seed.stated.errors_alike
-    numbers = {
-        "held-out loss": seed.training.held_out_loss.estimate,
-        "loss of the last 100 steps": seed.training.last_steps_loss,
-        WRONG: seed.risk.teacher_forced.estimate,
-        AGREEMENT: stated.agreement.estimate,
-        **({"errors that match Algorithm 1": alike.estimate} if alike else {}),
-        **{
-            f"wrong: {look_ahead(one, seed.risk.words)}": one.wrong.estimate
-            for one in pooled(seed.risk.cases)
-        },
-    }
-    return SeedFinding(
-        seed=seed.training.seed,
-        roles=roles_read(seed.attention),
-        algorithm=best_algorithm(seed.agreement),
-        holds={name: holds(seed) for name, holds in PROPERTIES.items()},
-        numbers=numbers,
-    )
 
 
 def roles_read(attention: AttentionFinding) -> str:
@@ -178,13 +144,8 @@ def _shallow_safe(seed: Studied) -> bool:
     return all(case.wrong.high <= SAFE for case in seed.risk.cases if case.depth < CASCADE)
 
 
-STAIRCASE, CASCADES_FAIL = "double staircase", "cascades fail"
-AGREES = f"agrees with Algorithm 1 on {brief(PREDICTS_ANSWERS)} of answers"
-ERRORS_PREDICTED = f"Algorithm 1 predicts {brief(PREDICTS_ERRORS)} of errors"
-"""Properties that the statement about a sweep names."""
-
 PROPERTIES: dict[str, Callable[[Studied], bool | None]] = {
-    STAIRCASE: lambda seed: seed.attention.staircase == "present",
+    "double staircase": lambda seed: seed.attention.staircase == "present",
     "a head reads its own column": lambda seed: bool(_readers(0, seed)),
     "a head reads the column one below": lambda seed: bool(_readers(1, seed)),
     "a head reads the column two below": lambda seed: bool(_readers(2, seed)),
@@ -192,26 +153,23 @@ PROPERTIES: dict[str, Callable[[Studied], bool | None]] = {
     "the head one below carries that column's carry": partial(_carries, CARRY, 1),
     "the head two below carries that column's carry": partial(_carries, CARRY, 2),
     "every sub-task of Algorithm 1 is carried": lambda seed: not seed.subtasks.missing,
-    AGREES: lambda seed: seed.stated.agreement.low >= PREDICTS_ANSWERS,
-    ERRORS_PREDICTED: _predicts_errors,
+    f"agrees with Algorithm 1 on {brief(PREDICTS_ANSWERS)} of answers": lambda seed: (
+        seed.stated.agreement.low >= PREDICTS_ANSWERS
+    ),
+    f"Algorithm 1 predicts {brief(PREDICTS_ERRORS)} of errors": _predicts_errors,
     "digits with at most one passing column below are safe": _shallow_safe,
-    CASCADES_FAIL: _cascades_fail,
+    "cascades fail": _cascades_fail,
 }
 """Properties by name; null where one does not apply. Thresholds are those of the verdicts on a
 single run."""
 
-WRONG, AGREEMENT = "wrong answers", "answers that match Algorithm 1"
-"""Numbers that the statement names."""
-
 
 def summarised(
-    recipe: RunConfig,
-    seeds: Sequence[int],
-    results: Sequence[SeedFinding],
-    failures: dict[int, str],
+    recipe: RunConfig, seeds: Sequence[int], shelves: Sequence[Shelf], failures: dict[int, str]
 ) -> Sweep:
-    """The seeds of a recipe, summarised."""
-    answers = {name: [seed.holds[name] for seed in results] for name in PROPERTIES}
+    """The seeds of a recipe, summarised; `shelves` are those of the finished ones."""
+    found = [Studied.of(shelf) for shelf in shelves]
+    answers = {name: [holds(seed) for seed in found] for name, holds in PROPERTIES.items()}
     held = {
         name: Share.measured(given.count(True), len(given) - given.count(None))
         for name, given in answers.items()
@@ -221,49 +179,19 @@ def summarised(
         machine=machine(),
         recipe=recipe,
         seeds=list(seeds),
-        results=list(results),
         failures=failures,
         properties=held,
-        statement=_statement(results, failures, held) if results else "No seed was finished.",
+        statement=_statement(found) if found else "No seed was finished.",
     )
 
 
-def _statement(
-    results: Sequence[SeedFinding],
-    failures: dict[int, str],
-    held: dict[str, Share],
-) -> str:
-    roles, alike = _most_common([seed.roles for seed in results])
-    best, winners = _most_common([seed.algorithm for seed in results])
-    agree, cascades = held[AGREES], held[CASCADES_FAIL]
-    who, whose = "No seed agrees", "its"
-    if agree.count:
-        who, whose = f"{agree.count} of {agree.of} seeds agree", "their"
-    winner = f"Most often {best} agrees best, in {_seeds(winners)}."
-    if best == NO_WINNER:
-        winner = f"In {_seeds(winners)} no stated algorithm clearly agrees best."
-    wrong = [seed.numbers[WRONG] for seed in results]
-    sentences = [
+def _statement(found: Sequence[Studied]) -> str:
+    """How often they fail, and what most of them read."""
+    wrong = [seed.risk.teacher_forced.estimate for seed in found]
+    roles, count = Counter(roles_read(seed.attention) for seed in found).most_common(1)[0]
+    alike = Share.measured(count, len(found))
+    return (
         f"{percent(median(wrong))} of answers are wrong in the median over the seeds "
-        f"({percent(min(wrong))} to {percent(max(wrong))}).",
-        f"A double staircase is present in {_seeds(held[STAIRCASE])}.",
-        f"In {_seeds(alike)} the heads read: {roles}.",
-        f"{who} with Algorithm 1 on {brief(PREDICTS_ANSWERS)} of {whose} answers "
-        f"(median {percent(median(seed.numbers[AGREEMENT] for seed in results))}).",
-        f"{ERRORS_PREDICTED} in {_seeds(held[ERRORS_PREDICTED])}.",
-        winner,
-        f"Cascades fail in {_seeds(cascades)}." if cascades.of else "",
-        f"Failed seeds: {', '.join(map(str, failures))}." if failures else "",
-    ]
-    return " ".join(filter(None, sentences))
-
-
-def _most_common(names: Sequence[str]) -> tuple[str, Share]:
-    name, count = Counter(names).most_common(1)[0]
-    return name, Share.measured(count, len(names))
-
-
-def _seeds(share: Share) -> str:
-    if not share.of:
-        return "no seed to which it applies"
-    return f"{share.count} of {share.of} seeds ({between(share)})"
+        f"({percent(min(wrong))} to {percent(max(wrong))}). "
+        f"In {count} of {len(found)} seeds ({between(alike)}) the heads read: {roles}."
+    )

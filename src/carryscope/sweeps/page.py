@@ -194,7 +194,7 @@ def sweep_tables(found: Sweep, shelves: Sequence[Shelf], place: Path) -> str:
 
 def _title(found: Sweep) -> str:
     name = found.recipe.preset or "a recipe of its own"
-    return f"{counted(len(found.results), 'seed').capitalize()} of {name}: the same algorithm?"
+    return f"{counted(found.finished, 'seed').capitalize()} of {name}: the same algorithm?"
 
 
 def _sections(found: Sweep, shelves: Sequence[Shelf], place: Path) -> list[Section]:
@@ -220,7 +220,7 @@ def summary_parts(found: Sweep) -> list[Part]:
     )
     return [
         Text(found.statement, lead=True),
-        *([held] if found.results else []),
+        *([held] if found.finished else []),
         *(Text(f"Seed {n} failed. {why}", lead=True) for n, why in found.failures.items()),
     ]
 

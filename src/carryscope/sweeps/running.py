@@ -31,14 +31,7 @@ from carryscope.model.files import CONFIG_FILE
 from carryscope.report.page import REPORT_FILE
 from carryscope.run import Run
 from carryscope.stages import DISSECTION, FAITHFULNESS, RISK, TRAINING
-from carryscope.sweeps.finding import (
-    SWEEP_FILE,
-    SeedFinding,
-    Studied,
-    Sweep,
-    seed_finding,
-    summarised,
-)
+from carryscope.sweeps.finding import SWEEP_FILE, Sweep, summarised
 from carryscope.sweeps.page import write_pages
 from carryscope.training.checkpoint import METRICS_FILE
 from carryscope.training.config import RunConfig, differences
@@ -91,28 +84,23 @@ def sweep(
         unit="seeds",
         progress=progress,
     )
-    found = summarised(
-        recipe,
-        seeds,
-        [outcome.done[name] for name in names.values() if name in outcome.done],
-        {seed: outcome.failed[name] for seed, name in names.items() if name in outcome.failed},
-    )
-    # The record comes last: where there is one, there are its pages.
+    failed = {seed: outcome.failed[name] for seed, name in names.items() if name in outcome.failed}
     shelves = [Run(directory / name).shelf() for name in names.values() if name in outcome.done]
+    found = summarised(recipe, seeds, shelves, failed)
+    # The record comes last: where there is one, there are its pages.
     write_pages(found, shelves, directory)
     write_json(directory / SWEEP_FILE, found)
     return found
 
 
-def study_seed(config: RunConfig, directory: Path, threads: int, progress: Progress) -> SeedFinding:
-    """Bring the run of one seed to its end, and take from its findings what a sweep compares."""
+def study_seed(config: RunConfig, directory: Path, threads: int, progress: Progress) -> None:
+    """Bring the run of one seed to its end."""
     run = trained(config, directory, threads=threads, progress=progress)
     run.dissection(progress=progress)
     run.risk(progress=progress)
     run.faithfulness(progress=progress)
     if not (directory / REPORT_FILE).exists():
         run.report()
-    return seed_finding(Studied.of(run))
 
 
 def _check(recipe: RunConfig, seeds: Sequence[int], directory: Path) -> None:

@@ -172,7 +172,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     hard_start: float = 1.0
     """The first part of the steps. After it half of each batch are questions that climb towards
-    what the model gets wrong (`climbing.Climbers`), and take the place of the patterns."""
+    what the model gets wrong (`data.Climbers`), and take the place of the patterns."""
 
     start_weights: str = ""
     """Hash of the weights that the training starts from; empty if all weights are drawn."""

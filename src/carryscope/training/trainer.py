@@ -17,9 +17,8 @@ from carryscope.model.transformer import Transformer, initialise, paper_std
 from carryscope.task.columns import Columns
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
-from carryscope.training.climbing import Climbers
 from carryscope.training.config import RunConfig, TrainingConfig, part_of
-from carryscope.training.data import training_batch
+from carryscope.training.data import Climbers, training_batch
 from carryscope.training.growing import take_over
 from carryscope.training.losses import StepRecord, blur, step_record, token_losses, unread
 

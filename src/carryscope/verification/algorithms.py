@@ -6,8 +6,7 @@ In: `Columns`. Out: answer digits (units first), and the named variables that de
     Algorithm 1       00445+00555 -> 000000   (sees two columns below each digit)
     look-ahead 3      00445+00555 -> 001000   (sees three)
 
-Algorithms are tested teacher-forced, as models are. One that reads the answer token before its
-digit reads the true token.
+Algorithms are tested teacher-forced, as models are.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Int
 
-from carryscope.core.words import counted
-from carryscope.dissection.first_digits import FirstDigitsFinding
+from carryscope.core.words import counted, listed
+from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.keys import key_count
 from carryscope.dissection.samples import numbered
 from carryscope.task.columns import ALGORITHM_1_REACH, Columns
@@ -32,8 +31,6 @@ addition in fewer than one question in a million, which no sample here would sho
 ALGORITHM_1 = "Algorithm 1"
 AS_DISSECTED = "as dissected"
 WRONG = "wrong columns"
-
-TOKEN_NAME = "carry in token"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,9 +47,9 @@ class Algorithm:
     *key* of A_k: they decide it."""
     by_head: Callable[[Columns], Mapping[str, Array]] | None = None
     """What single heads carry, if these are other variables."""
-    offsets: Mapping[str, int | None] = field(default_factory=dict)
-    """How many columns below its digit a head reads each variable. None: the variable is read in
-    the row itself. A variable that is missing here belongs to no single column."""
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    """How many columns below its digit a head reads each variable. One that is missing here belongs
+    to no single column."""
     control: bool = False
     """Whether it is wrong on purpose, and no candidate."""
 
@@ -63,15 +60,17 @@ class Algorithm:
 
 
 def shipped(
-    digits: int, found: FirstDigitsFinding | None = None, operation: Operation = ADD
+    digits: int, read: AttentionFinding | None = None, operation: Operation = ADD
 ) -> list[Algorithm]:
-    """The algorithms to compare; the last is wrong on purpose.
+    """The algorithms to compare, with what the heads read as one of them.
+
+    The last is wrong on purpose.
 
     A look-ahead as long as the number is exact addition, so the list ends before it. In subtraction
     the same algorithms follow borrows, with the numbers in order: they read the sign.
     """
     reaches = [1, 2, *range(3, min(digits - 1, FARTHEST) + 1)]
-    known = [as_dissected(found, digits, operation)] if found is not None else []
+    known = [as_dissected(read, digits, operation)] if read is not None else []
     return [
         exact(digits, operation),
         *(look_ahead(reach, digits, operation) for reach in reaches),
@@ -107,22 +106,16 @@ def look_ahead(reach: int, digits: int, operation: Operation = ADD) -> Algorithm
         f"Sees {counted(reach, 'column')} below each digit; if all of them are "
         f"{words.passing_plural}, it assumes that no {words.carry} arrives.",
         [reach] * (digits + 1),
-        [False] * (digits + 1),
         operation,
     )
 
 
-def as_dissected(found: FirstDigitsFinding, digits: int, operation: Operation = ADD) -> Algorithm:
-    """What the dissection found at the first digits. Lower digits follow the lowest of these."""
-    rules = {int(rule.digit[1:]): rule for rule in found.rules}
-    lowest = rules[min(rules)]
-    reach = [rules.get(k, lowest).reach for k in range(digits + 1)]
-    by_token = [k in rules and rules[k].reads_token for k in range(digits + 1)]
-    passing = operation.words.passing
-    parts = [f"A{k} sees {reach[k]} below" for k in sorted(rules, reverse=True)]
-    parts += [f"A{k} reads token A{k + 1} at a {passing}" for k in range(digits + 1) if by_token[k]]
-    about = f"{'; '.join(parts)}; lower digits see {lowest.reach} below."
-    return _by_reach(AS_DISSECTED, about, reach, by_token, operation)
+def as_dissected(read: AttentionFinding, digits: int, operation: Operation = ADD) -> Algorithm:
+    """Sees the columns below each digit that heads read at its row."""
+    reach = [read.reach(k) for k in range(digits + 1)]
+    seen = [f"A{k} sees {reach[k]}" for k in reversed(range(digits + 1))]
+    about = f"Sees the columns below each digit that heads read: {listed(seen)}."
+    return _by_reach(AS_DISSECTED, about, reach, operation)
 
 
 def wrong_columns(digits: int, operation: Operation = ADD) -> Algorithm:
@@ -138,31 +131,16 @@ def wrong_columns(digits: int, operation: Operation = ADD) -> Algorithm:
         about="Algorithm 1 one column too low: wrong on purpose, as a control.",
         answer=lambda columns: right.answer(lowered(columns)),
         variables=lambda columns: right.variables(lowered(columns)),
-        offsets={name: 1 + offset for name, offset in right.offsets.items() if offset is not None},
+        offsets={name: 1 + offset for name, offset in right.offsets.items()},
         control=True,
     )
 
 
-def _by_reach(
-    name: str, about: str, reach: Sequence[int], by_token: Sequence[bool], operation: Operation
-) -> Algorithm:
-    """Each digit with its own look-ahead.
-
-    Where the digit's own column propagates, the answer token before it shows the carry that
-    arrives. A digit that reads this token is right there.
-    """
-    reaches, reading, names = np.array(reach), np.array(by_token), operation.subtasks
+def _by_reach(name: str, about: str, reach: Sequence[int], operation: Operation) -> Algorithm:
+    """Each digit with its own look-ahead."""
+    reaches, names = np.array(reach), operation.subtasks
     states = {f"state {j} below": j for j in range(1, max(reach))}
     carries = {f"{names.makes} {j} below": j for j in sorted(set(reach) - {0})}
-    token = {TOKEN_NAME: None} if any(by_token) else {}
-
-    def shown(columns: Columns) -> Array:
-        own = np.pad(columns.state == State.PROPAGATE, ((0, 0), (0, 1)))
-        carried: Array = columns.carry_in & own & reading
-        return carried
-
-    def answer(columns: Columns) -> Array:
-        return columns.answer(columns.carry_seen(reaches) | shown(columns))
 
     def variables(columns: Columns) -> dict[str, Array]:
         found = {names.base: _base(columns)}
@@ -171,14 +149,14 @@ def _by_reach(
         for variable, j in carries.items():
             made = columns.state == State.GENERATE
             found[variable] = np.where(reaches == j, _below(made, j), 0)
-        return found | {variable: shown(columns) for variable in token}
+        return found
 
     return Algorithm(
         name=name,
         about=about,
-        answer=answer,
+        answer=lambda columns: columns.answer(columns.carry_seen(reaches)),
         variables=variables,
-        offsets={names.base: 0, **states, **carries, **token},
+        offsets={names.base: 0, **states, **carries},
     )
 
 

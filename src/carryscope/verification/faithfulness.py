@@ -1,29 +1,25 @@
 """How well algorithms describe a model: its answers, its errors and its inside.
 
-In: a model, and its dissection if there is one. Out: `FaithfulnessFinding`, with a verdict for
-someone who must decide what to trust the model with.
+In: a model. Out: `FaithfulnessFinding`, with a verdict for someone who must decide what to trust
+the model with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from carryscope.core.errors import CallError
 from carryscope.core.evidence import Finding
 from carryscope.core.progress import Progress, silent
 from carryscope.core.words import with_interval
 from carryscope.dissection.attention import study_attention
-from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples
 from carryscope.model.files import weights_hash
 from carryscope.model.transformer import Transformer
 from carryscope.task.columns import Columns
-from carryscope.task.tokens import Format
 from carryscope.verification.agreement import Agreement, AgreementFinding, study_agreement
-from carryscope.verification.algorithms import AS_DISSECTED, Algorithm, shipped
+from carryscope.verification.algorithms import AS_DISSECTED, shipped
 from carryscope.verification.estimate import WeightedSample
 from carryscope.verification.own_algorithm import own_algorithm
 from carryscope.verification.scrubbing import POOL, Scrubbed, Scrubber
@@ -46,6 +42,8 @@ class FaithfulnessFinding(Finding, frozen=True, kw_only=True):
     digits: int
     questions: int
     """Questions used for the agreement and for the inside, together."""
+    own: str | None = None
+    """The name of the user's own algorithm, if there is one."""
     agreement: AgreementFinding
     """The answers of the model and of the algorithms."""
     inside: list[Scrubbed]
@@ -61,64 +59,42 @@ def faithful(
     model: Transformer,
     *,
     seed: int = 0,
-    dissection: Dissection | None = None,
     own: Callable[[Columns], Any] | None = None,
     progress: Progress = silent,
 ) -> FaithfulnessFinding:
     """Compare a model with the shipped algorithms, and with one of the user's own."""
-    layout, weights = model.config.layout, weights_hash(model)
+    layout = model.config.layout
     digits, operation = layout.digits, layout.operation
-    if dissection is not None and dissection.weights_sha256 != weights:
-        raise CallError("The dissection must be of this model. Got one of other weights.")
-    algorithms = _algorithms(layout, dissection, own)
     samples = Samples.of(layout, seed)
+    engine = Engine(model, samples.varied)
+    attention = study_attention(engine, samples)
+    read = attention if model.config.layers == 1 else None  # deeper rows hold what others computed
+    *algorithms, control = shipped(layout.digits, read, layout.operation)
+    if own is not None:
+        algorithms.append(own_algorithm(own, layout.digits, layout.operation))
+    algorithms.append(control)
     with progress("faithfulness", total=1 + len(algorithms), unit="steps") as advance:
         generator = samples.generator("agreement")
         sample = WeightedSample.draw(generator, digits, operation=operation)
         agreement = study_agreement(model, sample, algorithms)
         sight = study_sight(model, seed=seed)
         advance()
-        engine = Engine(model, samples.varied)
-        attention = dissection.attention if dissection else None
-        scrubber = Scrubber(engine, samples, attention or study_attention(engine, samples))
-        inside = []
+        scrubber, inside = Scrubber(engine, samples, attention), []
         for algorithm in algorithms:
             inside.append(scrubber.by(algorithm))
             advance(1, algorithm.name)
     return FaithfulnessFinding(
         package_version=__version__,
-        weights_sha256=weights,
+        weights_sha256=weights_hash(model),
         seed=seed,
         digits=digits,
         questions=len(sample) + POOL,
+        own=None if own is None else algorithms[-2].name,
         agreement=agreement,
         inside=inside,
         sight=sight,
         verdict=faithfulness_verdict(agreement),
     )
-
-
-def same_algorithms(
-    finding: FaithfulnessFinding, layout: Format, dissection: Dissection | None
-) -> bool:
-    """Whether a kept finding compares the algorithms that would be compared now."""
-    known = [algorithm.name for algorithm in finding.agreement.algorithms]
-    return known == [algorithm.name for algorithm in _algorithms(layout, dissection)]
-
-
-def _algorithms(
-    layout: Format, dissection: Dissection | None, own: Callable[[Columns], Any] | None = None
-) -> list[Algorithm]:
-    """All candidates, the user's own last, then the control that is wrong on purpose."""
-    *candidates, control = shipped(
-        layout.digits, dissection.first_digits if dissection else None, layout.operation
-    )
-    if own is not None:
-        stated = own_algorithm(own, layout.digits, layout.operation)
-        if stated.name in {a.name for a in (*candidates, control)}:
-            stated = replace(stated, name=f"{stated.name} (own)")
-        candidates.append(stated)
-    return [*candidates, control]
 
 
 def faithfulness_verdict(agreement: AgreementFinding) -> str:

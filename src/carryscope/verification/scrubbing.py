@@ -28,8 +28,8 @@ from jaxtyping import Int
 from carryscope.core.evidence import Share
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.engine import Engine
+from carryscope.dissection.keys import AnswerRows
 from carryscope.dissection.samples import Samples, numbered, partners
-from carryscope.dissection.swapping import AnswerRows
 from carryscope.task.columns import Columns
 from carryscope.task.operation import Array
 from carryscope.verification.algorithms import Algorithm

@@ -11,11 +11,9 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float
 
-from carryscope.core.errors import CallError
 from carryscope.core.words import percent
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.dissection.dissect import Dissection
-from carryscope.dissection.interventions import head_name
 from carryscope.report.figures.canvas import (
     BLACK,
     CHARACTER,
@@ -30,7 +28,6 @@ from carryscope.report.figures.figure import Figure
 from carryscope.report.tables import Cell, Table
 from carryscope.report.words import STAIRCASE, head_titles, row_names
 from carryscope.task.operation import Array
-from carryscope.task.tokens import Format
 
 PAGE = 700.0
 """Width of a page, in pixels."""
@@ -164,32 +161,6 @@ def staircase(dissection: Dissection) -> Figure:
         f"darker the more attention. {finding.statement}",
         f"Mean attention over {finding.questions:,} questions. Each row reads the token before "
         "the arrow and predicts the one after.",
-    )
-
-
-def one_pattern(
-    pattern: Float[Array, "layer head row position"], tokens_text: str, layout: Format
-) -> Figure:
-    """The whole attention pattern of one question, every row, as the paper draws it."""
-    if len(tokens_text) != layout.context or pattern.shape[2:] != (layout.context, layout.context):
-        raise CallError(
-            f"A pattern of this format has {layout.context} tokens. "
-            f"Got {len(tokens_text)} and an array of shape {pattern.shape}."
-        )
-    layers, heads = pattern.shape[:2]
-    tables = [
-        _pattern_table(
-            head_name(layer, head, layers), pattern[layer, head], tokens_text, tokens_text, 0
-        )
-        for layer, head in product(range(layers), range(heads))
-    ]
-    return Figure(
-        panelled(tables, "attention"),
-        f"The attention pattern of {tokens_text}",
-        f"Triangular heat maps, one for each head: rows are the tokens of {tokens_text} as they "
-        "are read, columns the tokens attended to, the darker the more attention.",
-        "Time runs downwards: each row sees one token more. From the row of '=' on, each row "
-        "predicts the next answer token.",
     )
 
 

@@ -1,46 +1,51 @@
 """Inside the model: where heads look, which edges count, what breaks without a part, what decides a
-digit, how far a carry is followed.
+digit.
 
 In: a dissection. Out: tables, and a section for each experiment that was made.
 """
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
-from carryscope.core.words import brief, loss, percent, with_interval
-from carryscope.dissection.ablations import HeadEffect, NodeEffect
+from carryscope.core.words import brief, counted, percent, with_interval
+from carryscope.dissection.ablations import NodeEffect
 from carryscope.dissection.dissect import Dissection
-from carryscope.dissection.first_digits import CarryEffect, FirstDigitsFinding
-from carryscope.dissection.interventions import head_name
 from carryscope.dissection.paths import PathEffect
 from carryscope.report.figures.grids import edges, staircase
 from carryscope.report.nodes import NodeWords, node_words
-from carryscope.report.parts import Part, Picture, Section, Text, evidence
+from carryscope.report.parts import Part, Picture, Section, evidence
 from carryscope.report.tables import Cell, Faint, Table
-from carryscope.report.words import STAIRCASE, head_titles, nines, row_names
-from carryscope.task.operation import BASE, State, Words
-
-GUESSING = math.log(BASE)
-"""The loss of guessing a digit: as dark as a cell gets."""
+from carryscope.report.words import STAIRCASE, row_names
 
 
 def dissection_sections(found: Dissection) -> list[Section]:
-    """A section for each experiment that was made; its title is what it found."""
+    """A section for each experiment that was made; its title is what it found.
+
+    Statements that say how it adds stand above all of them.
+    """
+    told = claims_of(found)
     return [
         evidence(
-            name.replace("_", "-"),
-            short,
-            finding.statement,
-            make(found),
-            claim=f"Row by row, attention makes {STAIRCASE[finding.staircase]}"
-            if name == "attention"
-            else "",
+            name, short, "" if name in told else finding.statement, make(found), told.get(name, "")
         )
         for name, (short, make) in SECTIONS.items()
         if (finding := getattr(found, name)) is not None
     ]
+
+
+def claims_of(found: Dissection) -> dict[str, str]:
+    """The titles of experiments whose statements stand elsewhere."""
+    claims = {}
+    if found.attention is not None:
+        claims["attention"] = f"Row by row, attention makes {STAIRCASE[found.attention.staircase]}"
+    if found.paths is not None:
+        fetched = sum(path.fetched for path in found.paths.paths)
+        claims["paths"] = f"{counted(fetched, 'path')} to heads of later layers".capitalize()
+    if found.mlp is not None:
+        decided = sum(test.decided for test in found.mlp.digits)
+        claims["mlp"] = f"A key decides {decided} of {len(found.mlp.digits)} answer digits"
+    return claims
 
 
 def _attention(found: Dissection) -> list[Part]:
@@ -51,44 +56,8 @@ def _edges(found: Dissection) -> list[Part]:
     return [Picture("edges", partial(edges, found))]
 
 
-def _heads(found: Dissection) -> list[Part]:
-    """The loss without each head, by question class."""
-    finding, model = found.heads, found.model
-    assert finding is not None
-    titles = head_titles(found.attention, model.layers) if found.attention else {}
-
-    def name(effect: HeadEffect) -> str:
-        if effect.layer is None or effect.head is None:
-            return "nothing"
-        place = (effect.layer, effect.head)
-        return titles.get(place) or head_name(*place, model.layers)
-
-    table = Table.crossed(
-        "heads",
-        "Loss without each head, by question class",
-        finding.effects,
-        "without",
-        row=name,
-        column=lambda effect: effect.question_class,
-        cell=_head_cell,
-        caption=f"The loss, and whole answers right. Each head set to its mean at all rows; "
-        f"{finding.questions:,} questions, teacher-forced.",
-    )
-    return [table]
-
-
-def _head_cell(effect: HeadEffect) -> Cell:
-    right = percent(effect.correct.estimate) if effect.correct.count else "none"
-    return Cell(
-        f"{effect.loss.estimate:.4f}, {right}",
-        shade=min(1.0, effect.loss.estimate / GUESSING),
-        tip=f"loss {loss(effect.loss)}; {with_interval(effect.correct)} right",
-    )
-
-
 def _nodes(found: Dissection) -> list[Part]:
-    carried = [Text(found.subtasks.statement)] if found.subtasks else []
-    return [*carried, node_table(found)]
+    return [node_table(found)]
 
 
 def node_table(found: Dissection) -> Table:
@@ -154,54 +123,6 @@ def _keys(found: Dissection) -> list[Part]:
     return [table]
 
 
-def _first_digits(found: Dissection) -> list[Part]:
-    """How deep a digit looks for its carry, and the rule that follows."""
-    assert found.first_digits is not None
-    words = found.model.layout.operation.words
-    rules = Table.of(
-        "rules",
-        "The rule of each digit, on fresh questions",
-        found.first_digits.rules,
-        {
-            "digit": lambda rule: rule.digit,
-            "columns it looks down": lambda rule: f"{rule.reach}",
-            "reads the token before": lambda rule: "yes" if rule.reads_token else "no",
-            "as the rule says, within reach": lambda rule: with_interval(rule.within),
-        },
-        f"Teacher-forced, on fresh questions rich in {words.passing_plural}, with 95 % intervals.",
-        text=["reads the token before"],
-    )
-    return [_carries(found.first_digits, words), rules]
-
-
-def _carries(found: FirstDigitsFinding, words: Words) -> Table:
-    """How often the answer follows a carry, by the nines that it came through."""
-
-    def changed(effect: CarryEffect) -> str:
-        own = f"own {words.passing}, {effect.changed} changed"
-        kind = own if effect.own_nine else "columns changed"
-        return f"{effect.digit}, {kind}"
-
-    return Table.crossed(
-        "carries",
-        f"How deep a digit looks for its {words.carry}",
-        [effect for effect in found.effects if effect.follows.of],
-        "",
-        row=changed,
-        column=lambda effect: nines(effect.depth, words),
-        cell=lambda effect: Cell(
-            percent(effect.follows.estimate),
-            shade=effect.follows.estimate,
-            tip=f"{changed(effect)}, {nines(effect.depth, words)} on the way: "
-            f"{with_interval(effect.follows)} of the answers follow",
-        ),
-        caption=f"Pairs of questions that differ in one {words.carry}: how often the answer "
-        f"becomes the other question's digit, by the {words.passing_plural} that the {words.carry} "
-        f"came through. Own {words.passing}: the digit's own column "
-        f"{words.column[State.PROPAGATE]}, so the answer token before it shows the {words.carry}.",
-    )
-
-
 def _paths(found: Dissection) -> list[Part]:
     """What one row computes and another reads."""
     assert found.paths is not None
@@ -236,10 +157,8 @@ def _paths(found: Dissection) -> list[Part]:
 SECTIONS = {
     "attention": ("Attention", _attention),
     "edges": ("Edges", _edges),
-    "heads": ("Heads", _heads),
     "nodes": ("Nodes", _nodes),
     "paths": ("Paths", _paths),
     "mlp": ("Keys", _keys),
-    "first_digits": ("First digits", _first_digits),
 }
 """The experiments of a dissection: the name in the contents, and how parts are made of it."""

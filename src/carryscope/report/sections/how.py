@@ -1,9 +1,8 @@
-"""How the model adds: the main figure, and five sentences that change with the findings.
+"""How the model adds: the main figure, and a few sentences.
 
 In: findings. Out: the section that opens the report's story, and a dissection as parts. The
-sentences say what the heads read, what they carry, what the MLP makes of it, how far a carry is
-followed, where it fails. A search that found nothing is reported as such; what was not searched for
-is left out.
+sentences are the statements of the findings: what the heads read, what they carry, what later
+layers fetch, what the MLP makes of it; then where it fails. What was not searched for is left out.
 """
 
 from __future__ import annotations
@@ -11,23 +10,19 @@ from __future__ import annotations
 import shlex
 from functools import partial
 
-from carryscope.core.evidence import Share
-from carryscope.core.words import listed, percent, place_of, spanned
-from carryscope.dissection.attention import AttentionFinding, role_name
+from carryscope.core.words import percent
 from carryscope.dissection.dissect import Dissection
-from carryscope.dissection.first_digits import FirstDigitsFinding
-from carryscope.dissection.interventions import head_name
-from carryscope.dissection.purposes import Purpose, SubtasksFinding
-from carryscope.model.config import ModelConfig
 from carryscope.report.figures.circuit import circuit, reads
 from carryscope.report.parts import Absent, Folded, Part, Picture, Section, Sentences
 from carryscope.report.sections.dissection import dissection_sections, node_table
 from carryscope.report.sections.verdict import is_proved, proved
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import above, carried, nines
-from carryscope.task.operation import State
+from carryscope.report.words import above, nines
 from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import UNSAFE
+
+ALGORITHM = ("attention", "subtasks", "paths", "mlp")
+"""The experiments that say how it adds."""
 
 
 def how_section(shelf: Shelf) -> Section:
@@ -82,99 +77,12 @@ def algorithm_title(dissection: Dissection | None) -> str:
 
 
 def algorithm_sentences(found: Dissection | None, risk: RiskFinding | None = None) -> list[str]:
-    """The five sentences, or as many as there are findings for."""
-    sentences: list[str] = []
-    if found is not None:
-        layers = found.model.layers
-        sentences += [_reads(found.attention, layers)] if found.attention else []
-        sentences += [_carries(found.subtasks, found.model)] if found.subtasks else []
-        sentences += [_combines(found)] if found.mlp or not found.model.d_mlp else []
-        sentences += [_follows(found.first_digits, found.model)] if found.first_digits else []
+    """What the findings say about it, as many sentences as there are findings for."""
+    said = found.statements() if found is not None else {}
+    if found is not None and not found.model.d_mlp:
+        said["mlp"] = "There is no MLP: the answer is read off the sum of what the heads write."
+    sentences = [said[name] for name in ALGORITHM if name in said]
     return sentences + ([where_it_fails(risk)] if risk else [])
-
-
-def _reads(finding: AttentionFinding, layers: int) -> str:
-    stepping = [head for head in finding.heads if head.role is not None]
-    if not stepping:
-        return (
-            'There is no staircase: from "=" on, no head reads one digit pair after the other. '
-            "Where the heads look does not explain the answers."
-        )
-    said = [f"{head_name(h.layer, h.head, layers)} reads {_column(h.offset)}" for h in stepping]
-    rest = [head_name(h.layer, h.head, layers) for h in finding.heads if h.role is None]
-    without = f" No single column gets the attention of {listed(rest)}." if rest else ""
-    return (
-        f'From "=" on, every row writes one digit. To write it, {listed(said)}. From row to row '
-        f"they step one column to the right.{without}"
-    )
-
-
-def _column(below: int) -> str:
-    return "the digit's own column" if below == 0 else f"the column {role_name(below)}"
-
-
-def _carries(finding: SubtasksFinding, model: ModelConfig) -> str:
-    operation = model.layout.operation
-    known = carried(operation)
-    jobs: dict[str, dict[str, list[str]]] = {}
-    for p in finding.purposes:
-        if p.heads:
-            heads = "+".join(head_name(p.layer, head, model.layers) for head in p.heads)
-            work = known.get(p.kind, p.kind).replace("{column}", _place(p, model))
-            jobs.setdefault(heads, {}).setdefault(work, []).append(p.digit)
-    if not jobs:
-        return f"No head was found to carry any sub-task of {operation.name}."
-    said = []
-    for heads, works in sorted(jobs.items()):
-        work, digits = max(works.items(), key=lambda item: len(item[1]))
-        mostly = "mostly " if len(works) > 1 else ""
-        said.append(f"{heads} {mostly}carries {work}, for {spanned(digits)}")
-    return f"Exchanging heads between questions shows what they carry: {'; '.join(said)}."
-
-
-def _place(purpose: Purpose, model: ModelConfig) -> str:
-    """Where a column is, seen from its digit; the sign is above the highest column, as A_n is."""
-    digit = place_of(purpose.digit)
-    if digit is None:
-        return f"column {purpose.column}"
-    return _column(min(digit, model.digits) - purpose.column)
-
-
-def _combines(found: Dissection) -> str:
-    if found.mlp is None:
-        return "There is no MLP: the answer is read off the sum of what the heads write."
-    swaps = [test.follows for test in found.mlp.digits]
-    follows = Share.measured(sum(one.count for one in swaps), sum(one.of for one in swaps))
-    if follows.low <= 0.5:
-        return (
-            "The MLP does not look its answer up by the paper's keys: given the attention output "
-            "of a question with another key, the digit follows in only "
-            f"{percent(follows.estimate)} of swaps."
-        )
-    return (
-        "The MLP makes the digit as if by a table. Its key is the base sum and the states of the "
-        "columns below that are read. Given the attention output of a question with another key, "
-        f"the digit becomes that key's digit in {percent(follows.estimate)} of swaps."
-    )
-
-
-def _follows(finding: FirstDigitsFinding, model: ModelConfig) -> str:
-    words = model.layout.operation.words
-    passes = words.column[State.PROPAGATE]
-    reaching = [rule for rule in finding.rules if rule.reach]
-    if not reaching:
-        names = listed([rule.digit for rule in finding.rules])
-        return f"No {words.carry} is followed: {names} do not change with the columns below them."
-    depths: dict[int, list[str]] = {}
-    for rule in reaching:
-        depths.setdefault(rule.reach - 1, []).append(rule.digit)
-    said = [f"through {nines(n, words)} by {listed(by)}" for n, by in depths.items()]
-    token = [
-        f" Where its own column {passes}, {rule.digit} uses the digit just written."
-        for rule in finding.rules
-        if rule.reads_token
-    ]
-    return f"A {words.carry} is reliably followed {listed(said)}.{''.join(token)}"
 
 
 def where_it_fails(finding: RiskFinding) -> str:
