@@ -33,13 +33,13 @@ bench: .venv/installed $(PEER)/installed  ## Measure speed, side by side with Tr
 	$(BIN)/python -m benchmarks --peer $(PEER)/bin/python --out docs/speed.md
 
 shipped-models: .venv/installed  ## Make the models that come with the package again
-	for model in fast-5 exact-5 exact-6; do \
+	for model in fast-5 exact-5 exact-7; do \
 	  run=src/carryscope/shipped/$$model; rm -rf $$run; \
 	  $(BIN)/carryscope train --preset $$model --out $$run || exit 1; \
 	  for stage in dissect risk faithful; do $(BIN)/carryscope $$stage $$run || exit 1; done; \
 	  rm -f $$run/.lock; done
 	$(BIN)/carryscope certify src/carryscope/shipped/fast-5 --until 1
-	for model in exact-5 exact-6; do \
+	for model in exact-5 exact-7; do \
 	  $(BIN)/carryscope certify src/carryscope/shipped/$$model --until 1 --about float32 || exit 1; \
 	  $(BIN)/carryscope certify src/carryscope/shipped/$$model --check || exit 1; done
 	$(BIN)/carryscope figures src/carryscope/shipped/fast-5 --only staircase,carries --out docs

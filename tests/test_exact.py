@@ -26,13 +26,13 @@ def run():
     return cs.load("exact-5")
 
 
-@pytest.mark.parametrize("name", ["exact-5", "exact-6"])
+@pytest.mark.parametrize("name", ["exact-5", "exact-7"])
 def test_it_was_made_by_its_recipe(name):
     assert cs.load(name).config.training == preset(name).training
     assert cs.load(name).config.model == preset(name).model
 
 
-@pytest.mark.parametrize("name", ["exact-5", "exact-6"])
+@pytest.mark.parametrize("name", ["exact-5", "exact-7"])
 def test_its_certificate_says_what_its_log_says_and_a_sample_of_its_boxes_is_decided_again(name):
     """The README's command decides all boxes of exact-5 again; `test_readme.py` runs it."""
     run = cs.load(name)
@@ -69,17 +69,17 @@ def test_its_card_says_what_is_proved_and_what_is_not(run):
     assert "Nothing is proved about formats shorter than float32" in card_text
 
 
-def test_six_digits_add_and_their_card_says_what_is_proved():
-    six = cs.load("exact-6")
-    assert six.ask("999999+1").answer == "1000000"
-    assert "all 1,000,000,000,000 questions right" in (six.directory / "README.md").read_text()
+def test_seven_digits_add_and_their_card_says_what_is_proved():
+    seven = cs.load("exact-7")
+    assert seven.ask("9999999+1").answer == "10000000"
+    assert "all 100,000,000,000,000 questions right" in (seven.directory / "README.md").read_text()
 
 
 @pytest.mark.slow
-def test_every_box_of_six_digits_is_decided_again_by_the_engine_that_did_not_search():
-    six = cs.load("exact-6")
-    certificate = six.read(CERTIFICATE).found
-    checked = check_certificate(six.model(), certificate, workers=2)
+def test_every_box_of_seven_digits_is_decided_again_by_the_engine_that_did_not_search():
+    seven = cs.load("exact-7")
+    certificate = seven.read(CERTIFICATE).found
+    checked = check_certificate(seven.model(), certificate, workers=2)
     assert checked.engine == "torch"
     assert checked.boxes == sum(digit.boxes for digit in certificate.per_digit) > checked.claims
 

@@ -29,7 +29,7 @@ def test_it_was_made_by_the_default_recipe(run):
     assert len(run.metrics()) == preset("fast-5").training.steps
 
 
-@pytest.mark.parametrize("name", ["fast-5", "exact-5", "exact-6"])
+@pytest.mark.parametrize("name", ["fast-5", "exact-5", "exact-7"])
 def test_every_finding_that_comes_with_the_package_can_be_used(name):
     shipped = carryscope.load(name)
     for stage in STAGES:
