@@ -120,8 +120,9 @@ def test_table_2_has_the_same_numbers_in_both_readings_in_opposite_order():
     assert {one.quantity: one.text for one in ordered}["loss of A4"] == "0.046"
 
 
-def test_the_shipped_exact_adder_is_a_seed_of_the_study_and_is_proved():
-    seeds = exact.STUDY.read()
-    shipped = next(one for one in seeds if one.seed == preset("exact-5").training.seed)
+@pytest.mark.parametrize("name", ["exact-5", "exact-7"])
+def test_the_shipped_exact_adders_are_seeds_of_the_study_and_are_proved(name):
+    seeds = [one for one in exact.STUDY.read() if one.preset == name]
+    shipped = next(one for one in seeds if one.seed == preset(name).training.seed)
     assert shipped.exact
-    assert shipped.weights_sha256 == load("exact-5").weights_sha256
+    assert shipped.weights_sha256 == load(name).weights_sha256
