@@ -7,13 +7,17 @@ from msgspec.structs import replace
 
 from carryscope.core.progress import silent
 from carryscope.training.losses import StepRecord
+from carryscope.verification.estimate import Rate
 from paper.starting import (
     BLOCK,
     CHANGES,
     DONOR_RECIPES,
+    DONORS,
+    PAGE,
     StartRecord,
     block_losses,
     mixed_config,
+    pages,
     ratio,
     study_donor,
     study_start,
@@ -76,3 +80,40 @@ def test_a_ratio_is_paired_by_seed_and_has_students_interval():
     reach = 4.302653 * math.log(2) / math.sqrt(3)
     assert (math.log(found.low), math.log(found.high)) == pytest.approx((-reach, reach))
     assert ratio([100, 200, None], [200, 200, 200]) is None
+
+
+def records(exact: list[float]) -> list[StartRecord]:
+    """Trainings that reach every loss at once: each donor's in this block, by seed."""
+    fields = {"weights_sha256": "", "machine": "a machine"}
+    blocks = {donor: [10, 10, 10] for donor in DONORS} | {"exact": exact}
+    found = [
+        StartRecord(
+            donor=donor,
+            mixed=True,
+            seed=seed,
+            losses=dict.fromkeys(
+                ("all", "sums", "differences"), [1.0] * (n - 1) + [0.1] * (n < 53)
+            ),
+            **fields,
+        )
+        for donor, each in blocks.items()
+        for seed, n in enumerate(each)
+    ]
+    adder = StartRecord(donor="3 heads", mixed=False, seed=0, wrong=Rate(0.1, 0.05, 0.2), **fields)
+    return [*found, adder]
+
+
+@pytest.mark.parametrize(
+    ("exact", "said"),
+    [
+        ([5, 5, 4], "**Yes, up to a loss of 0.2.** From an exact adder it takes 0.46 (0.34 to"),
+        ([20, 21, 20], "**No, at a loss of 0.2 it is slower.**"),
+        ([5, 20, 10], "three seeds cannot tell this from 1"),
+        ([5, 5, 53], "Not every training reached it in 1,300 steps."),
+    ],
+)
+def test_the_page_says_what_the_interval_shows(exact, said):
+    text = pages(records(exact))[PAGE]
+    assert said in text
+    assert f"| all answers | 0.5 | {BLOCK * exact[0]}, " in text
+    assert len(text.split()) < 620, "a table and at most 500 words"
