@@ -51,7 +51,7 @@ def test_the_raw_sum_stays_in_its_row_and_the_state_is_made_by_the_mlp_below(fou
 def test_the_cascade_is_said_in_words(found):
     assert [fetch.cascade for fetch in found.carries] == [True] * (DIGITS - 1) + [False]
     assert all(fetch.follows.estimate == 1.0 for fetch in found.carries)
-    assert (
+    assert "D'2 computes whether column 2 makes a carry, passes one on" in found.statement
         "Layer 0 at D'2 computes whether column 2 makes a carry, passes one on or neither (its state)."
         in found.statement
     )
