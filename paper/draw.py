@@ -93,7 +93,7 @@ class Draw:
         rows = tuple(range(self.layout.context))
         heads = range(self.model.config.heads)
         changes = [Ablate(f"blocks.0.{HEADS}", rows, (head,)) for head in heads]
-        return self.engine.answers(questions, [UNCHANGED, *changes]).loss
+        return self.engine.answers(questions, [UNCHANGED, *changes], losses=True).loss
 
     @cached_property
     def varied_without_heads(self) -> Float[Array, "change batch answer"]:

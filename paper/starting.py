@@ -8,11 +8,14 @@ rule was committed before any seed judged here was trained; it was chosen on see
                3 heads    the recipe of exact-5 with 3 heads, which fails on cascades
                untrained  the weights that the recipe of exact-5 starts with
                none       every weight drawn by the recipe of the mixed model
-    reached    the first block of steps whose mean training loss is at most 0.5, 0.2, 0.1
+    reached    the first block of steps whose mean training loss is at most 0.5, then 0.3, then 0.2
     faster     steps with the donor, divided by steps with the untrained one, seed by seed: the
-               95 % interval of the ratio lies below 1. The claim is judged at 0.1, the lowest
-               loss. On seed 100 the exact adder was ahead at first and not later, so all three
-               are reported; and each for differences alone, since an adder knows sums already.
+               95 % interval of the ratio lies below 1. The claim is judged at 0.2. On seed 100 the
+               exact adder was ahead at first and no longer at 0.2, so all three are reported; and
+               each for differences alone, since an adder knows sums already.
+
+A first rule asked for 2,500 steps and a loss of 0.1. It was replaced before any of these trainings
+had ended, because the machine was too busy.
 
 A donor fills layer 0 by the rules of `training/growing.py`: all other parts are new and write
 nothing at first. That is why the untrained donor is the control: nothing else differs. Batches
@@ -62,10 +65,9 @@ CHANGES: dict[str, Any] = {
     "d_model": 160,
     "d_head": 32,
     "d_mlp": 192,
-    "steps": 2500,
+    "steps": 1300,
     "batch": 128,
     "final_batch": 0,
-    "learning_rate": 2e-3,
     "schedule": "constant",
     "head_delay": 0,
     "sharpness": 0.0,
@@ -79,14 +81,14 @@ DONOR_RECIPES = {
 }
 """What is trained, or only drawn, before the mixed models."""
 
-LOSSES = (0.5, 0.2, 0.1)
+TESTED = 20_000
+"""Questions that the adder with 3 heads is tested on, at most."""
+
+LOSSES = (0.5, 0.3, 0.2)
 """The losses to reach: means over answer tokens, on the batches of the training."""
 
 BLOCK = 25
 """Steps over which losses are averaged."""
-
-TESTED = 20_000
-"""Questions that each model is tested on, at most, at its end."""
 
 PARTS = {"sums": ADD, "differences": SUBTRACT}
 
@@ -100,9 +102,9 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     weights_sha256: str
     machine: str
-    wrong: Rate
-    """Wrong answers at the end, over all questions."""
-    losses: dict[str, list[float]]
+    wrong: Rate | None = None
+    """Wrong answers of a trained donor, over all questions."""
+    losses: dict[str, list[float]] = {}
     """Of all answer tokens, and of the digits of sums and of differences: means over blocks."""
 
     def reached(self, loss: float, of: str = "all") -> int | None:
@@ -134,13 +136,13 @@ def _folder(donor: str) -> str:
 def study_donor(
     name: str, config: RunConfig, directory: Path, threads: int, progress: Progress
 ) -> StartRecord:
-    """Train a donor, or only draw its weights, and measure it."""
+    """Train a donor and test it, or only draw its weights."""
     if name == "untrained":
         write_json(directory / CONFIG_FILE, config)
         save_weights(Trainer(config).model, directory)
-        return _measured(Run(directory), name, [], progress)
+        return _recorded(Run(directory), name)
     run = trained(config, directory, threads=threads, progress=progress)
-    return _measured(run, name, run.metrics(), progress)
+    return _recorded(run, name, wrong=run.risk(budget=TESTED, progress=progress).teacher_forced)
 
 
 def mixed_config(donor: Path | None, changes: dict[str, Any]) -> RunConfig:
@@ -160,22 +162,18 @@ def study_start(
     config = mixed_config(donor, changes)
     train(config, directory, start_from=donor, threads=threads, progress=progress)
     run = Run(directory)
-    return _measured(run, name, run.metrics(), progress)
+    return _recorded(run, name, losses=block_losses(run.metrics()))
 
 
-def _measured(
-    run: Run, donor: str, metrics: Sequence[StepRecord], progress: Progress
-) -> StartRecord:
+def _recorded(run: Run, donor: str, **found: Any) -> StartRecord:
     assert run.config.training is not None
-    mixed = run.config.model.operation == "mixed"
     return StartRecord(
         donor=donor,
-        mixed=mixed,
+        mixed=run.config.model.operation == "mixed",
         seed=run.config.training.seed,
         weights_sha256=run.weights_sha256,
         machine=machine(),
-        wrong=run.risk(budget=TESTED, progress=progress).teacher_forced,
-        losses=block_losses(metrics) if mixed else {},
+        **found,
     )
 
 
@@ -247,13 +245,11 @@ def rows(records: Sequence[StartRecord]) -> list[Row]:
 
 def pages(records: Sequence[StartRecord]) -> dict[str, str]:
     """Steps to each loss by donor and seed, and their ratios."""
-    ends = {d: [one.wrong for one in records if one.mixed and one.donor == d] for d in DONORS}
     known = {one.donor: one.wrong for one in records if not one.mixed}
     text = page(
         PAGE,
         rows=rows(records),
-        ends=ends,
-        adder=known["3 heads"],
+        wrong=known,
         donors=DONORS,
         control=CONTROL,
         budget=CHANGES["steps"],

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from untrained import untrained
 
+from carryscope.certificate.finding import DigitProof
 from carryscope.cli.main import run
 from carryscope.core.errors import CallError
 from carryscope.dissection.comparing import comparison_statement, comparisons
 from carryscope.dissection.explaining import explain
+from carryscope.fits import check_fit
 from carryscope.model.config import ModelConfig
 from carryscope.model.files import read_model_config, weights_hash
 from carryscope.report.markdown import markdown
@@ -156,6 +158,25 @@ def test_patterns_of_a_mixture_are_drawn_for_both_operations():
     state = np.stack([one.state[batch.first, batch.second] for one in MIXED.parts])
     fits = (state[batch.kind, np.arange(400)][:, ::-1] == [0, 1, 1, 2]).all(axis=1)
     assert [fits[batch.kind == place].sum() >= 90 for place in (0, 1)] == [True, True]
+
+
+class Proof(msgspec.Struct):
+    """What is checked of a certificate."""
+
+    per_digit: list[DigitProof]
+
+
+def test_a_proof_of_a_mixed_model_is_read_again_by_its_operation_and_no_other():
+    model = ModelConfig(digits=2, operation="mixed", format="signed", vocabulary=15)
+    kept = {"proved_right": "9000", "proved_wrong": "0", "undecided": "1000", "boxes": 1}
+    digits = [
+        DigitProof(digit=f"A{digit} ({symbol})", **kept) for symbol in "+-" for digit in "3210"
+    ]
+    check_fit(Proof(digits), model)
+    with pytest.raises(CallError, match="digit does not fit"):
+        check_fit(Proof([*digits[:-1], DigitProof(digit="A0 (*)", **kept)]), model)
+    with pytest.raises(CallError, match="an entry for each answer token"):
+        check_fit(Proof(digits[:4]), model)
 
 
 def test_the_authors_stream_has_sums_only():

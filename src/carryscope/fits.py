@@ -51,8 +51,10 @@ def check_fit(found: Any, model: ModelConfig) -> None:
             raise CallError(f"{name} must not be empty.")
         if name == "attention" and value is not None:
             _check_patterns(value, model)
+    operations = len(model.layout.operation.each_part)
     for name in PER_TOKEN:
-        if len(getattr(found, name, range(tokens))) != tokens:
+        entries = tokens * operations if name == "per_digit" else tokens
+        if len(getattr(found, name, range(entries))) != entries:
             raise CallError(f"{name} must have an entry for each answer token.")
     _check_counts(found, model)
 
@@ -70,6 +72,9 @@ def _check_patterns(attention: Any, model: ModelConfig) -> None:
 def _rules(model: ModelConfig) -> dict[str, Callable[[Any], bool]]:
     """What the values of fields must be, by the names of the fields."""
     answers = {*model.layout.answer_names, "all", "answer"}
+    # A proof of a mixed model has a tree for each operation: "A3 (+)", "A3 (-)".
+    parts = model.layout.operation.parts
+    answers |= {f"{name} ({one.symbol})" for one in parts for name in model.layout.answer_names}
     question = {f"at {name}" for name in model.layout.position_names}
     stratum = re.compile(rf"([+-] )?[+-]?[KPG*]{{{model.digits}}}")
     below = {
@@ -118,5 +123,6 @@ def _check_counts(found: Any, model: ModelConfig) -> None:
     for one in (found, *getattr(found, "per_digit", ())):
         parts = [getattr(one, name, "") for name in ("proved_right", "proved_wrong", "undecided")]
         counts = [int(part) for part in parts if part and len(part) <= MOST_DIGITS]
-        if any(parts) and (len(counts) < len(parts) or sum(counts) != everything):
-            raise CallError(f"What is proved and undecided must be {everything} questions in all.")
+        of = everything if one is found else everything // operations
+        if any(parts) and (len(counts) < len(parts) or sum(counts) != of):
+            raise CallError(f"What is proved and undecided must be {of} questions in all.")

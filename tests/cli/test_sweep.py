@@ -89,12 +89,14 @@ def test_it_ends_with_the_page_and_reports_a_seed_that_failed(capsys, tmp_path, 
     options = [*QUICK, "--steps", "5", "--out", str(out)]
     assert run(["sweep", *options, "--seeds", "0..1"]) == 1
     told = capsys.readouterr()
-    assert "No seed agrees with Algorithm 1 on 99% of its answers" in " ".join(told.out.split())
+    shown = " ".join(told.out.split())
+    assert "100% of answers are wrong in the median over the seeds" in shown
+    assert "agrees with Algorithm 1 on 99% of answers 0 of 1" in shown
     assert told.out.endswith(f"{out / 'sweep.html'}\n")
     assert told.err.splitlines()[-1].startswith("carryscope: 1 of 2 seeds failed; seed 1: ")
     assert run(["sweep", *options, "--seeds", "0", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [seed["seed"] for seed in found["results"]] == found["seeds"] == [0]
+    assert (found["seeds"], found["failures"]) == ([0], {})
     assert found["recipe"]["preset"] == "tiny"
 
 

@@ -52,7 +52,7 @@ def test_every_intervention_gives_what_the_instrumented_pass_gives(shape, random
     model = random_model(**shape)
     base, source, reference = (uniform(generator, 12, shape["digits"]) for _ in range(3))
     changes = list(every_kind(model.config, source))
-    outcomes = Engine(model, reference).answers(base, changes)
+    outcomes = Engine(model, reference).answers(base, changes, losses=True)
     for change, loss, said in zip(changes, outcomes.loss, outcomes.predicted, strict=True):
         logits = answers_by_hooks(model, base, [change], reference).double()
         chances = logits.log_softmax(-1)
@@ -76,9 +76,9 @@ def test_chunks_make_no_difference(random_model, generator, monkeypatch):
     base, source = uniform(generator, 30, 2), uniform(generator, 30, 2)
     changes = [node.patched(source) for node in all_nodes(model.config)]
     changes.append((changes[0], Node(6, 0, (1,)).ablated()))
-    whole = Engine(model, source).answers(base, changes)
+    whole = Engine(model, source).answers(base, changes, losses=True)
     monkeypatch.setattr("carryscope.dissection.engine.CHUNK", 7)
-    parts = Engine(model, source).answers(base, changes)
+    parts = Engine(model, source).answers(base, changes, losses=True)
     np.testing.assert_allclose(whole.loss, parts.loss, atol=1e-5)
 
 
@@ -89,7 +89,7 @@ def test_several_changes_at_once_are_all_made(shape, random_model, generator):
     base, source, reference = (uniform(generator, 6, shape["digits"]) for _ in range(3))
     kinds = list(every_kind(model.config, source))
     several = [tuple(kinds[i] for i in generator.permutation(len(kinds))[:3]) for _ in range(40)]
-    losses = Engine(model, reference).answers(base, several).loss
+    losses = Engine(model, reference).answers(base, several, losses=True).loss
     truth = torch.from_numpy(model.config.layout.answer_part(model.config.layout.encode(base)))
     for changes, loss in zip(several, losses, strict=True):
         by_hand = answers_by_hooks(model, base, changes, reference).double().log_softmax(-1)
@@ -101,8 +101,8 @@ def test_patching_a_question_into_itself_changes_nothing(random_model, generator
     questions = uniform(generator, 10, 3)
     engine = Engine(model, questions)
     changes = [node.patched(questions) for node in all_nodes(model.config)]
-    clean = engine.answers(questions)
-    patched = engine.answers(questions, changes)
+    clean = engine.answers(questions, losses=True)
+    patched = engine.answers(questions, changes, losses=True)
     np.testing.assert_allclose(
         patched.loss, np.broadcast_to(clean.loss, patched.loss.shape), atol=1e-4
     )

@@ -51,7 +51,7 @@ def test_the_raw_sum_stays_in_its_row_and_the_state_is_made_by_the_mlp_below(fou
 def test_the_cascade_is_said_in_words(found):
     assert [fetch.cascade for fetch in found.carries] == [True] * (DIGITS - 1) + [False]
     assert all(fetch.follows.estimate == 1.0 for fetch in found.carries)
-    assert "Layer 0 at D'2 computes the state of column 2." in found.statement
+    assert "D'2 computes whether column 2 makes a carry, passes one on" in found.statement
     assert "combined for A3 and A2: a tri-state cascade" in found.statement
 
 
@@ -152,7 +152,7 @@ def test_a_route_is_what_two_passes_with_hooks_give(random_model, senders, recei
     with torch.no_grad():
         expected = routed_by_hooks(model, route, base, other)
     rows = model.config.layout.answer_rows
-    got = engine.capture(model.config.layout.encode(base), route).logits
+    got = engine.reading(model.config.layout.encode(base), route)[0]
     torch.testing.assert_close(got, expected[:, rows.start : rows.stop], atol=1e-4, rtol=0)
 
 

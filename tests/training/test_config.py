@@ -76,7 +76,7 @@ def test_another_package_version_is_not_a_difference():
 
 def test_all_presets_of_the_paper_are_there():
     papers = "fast-5 paper-5 paper-10 paper-15 paper-5-heads-2 paper-5-heads-4 reuse-5"
-    ours = "tiny exact-3 exact-5 exact-7 exact-10 deep-5 sub-3 sub-5 mix-5"
+    ours = "tiny exact-3 exact-5 exact-7 exact-10 deep-5 mix-5-deep sub-3 sub-5 mix-5"
     assert set(PRESETS) == {*papers.split(), *ours.split()}
     assert preset("paper-5").training == TrainingConfig(stream="authors")
     assert preset("paper-5").model == preset("fast-5").model == ModelConfig()

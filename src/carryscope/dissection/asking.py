@@ -143,8 +143,8 @@ def _in_chunks(
 
 def _changed(engine: Engine, changes: Sequence[Intervention], chunk: slice) -> Read:
     def read(tokens: Array) -> tuple[Array, Array]:
-        state = engine.capture(tokens, tuple(changes), chunk)
-        return state.logits.numpy(), state.patterns().numpy()
+        logits, patterns = engine.reading(tokens, tuple(changes), chunk)
+        return logits.numpy(), patterns.numpy()
 
     return read
 

@@ -14,6 +14,7 @@ from itertools import count
 
 import msgspec
 import numpy as np
+import torch
 from jaxtyping import Float
 
 from carryscope.core.evidence import Mean
@@ -128,10 +129,10 @@ def _at_question_rows(engine: Engine, samples: Samples) -> list[Reading]:
     if engine.config.layers == 1:
         return []
     shares = [
-        np.stack([s.scores[:, :, :first].softmax(-1).numpy() for s in state.layers[:-1]], axis=1)
+        torch.stack([s.scores[:, :first].softmax(-1).transpose(1, 2) for s in state.layers[:-1]], 1)
         for state in engine.captures(samples.varied)
     ]
-    return _readings(np.concatenate(shares), engine.layout, 0)
+    return _readings(torch.cat(shares).numpy(), engine.layout, 0)
 
 
 def _answer_patterns(

@@ -116,9 +116,9 @@ def _attention(engine: Engine, questions: Questions) -> dict[Node, list[str]]:
         sums = [total + share for total, share in zip(sums, shares, strict=True)]
     looks = {}
     for layer, total in enumerate(sums):
-        rows = total.shape[1]
-        for head, row in np.ndindex(*total.shape[:2]):
-            share = total[head, row] / len(questions)
+        rows = len(total)
+        for row, head in np.ndindex(*total.shape[:2]):
+            share = total[row, head] / len(questions)
             most = [p for p in np.argsort(-share)[:TOP_TOKENS] if share[p] >= LEAST_SHARE]
             node = Node(engine.layout.answer_rows.stop - rows + row, layer, (head,))
             looks[node] = [f"Attn:P{p}={100 * share[p]:.0f}" for p in most]

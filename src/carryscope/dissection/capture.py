@@ -8,14 +8,16 @@ head is one subtraction and one addition.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from carryscope.model.answer_path import Unwritten, logits_of, normalized
+from carryscope.model.products import mlp_out
 from carryscope.model.tables import FirstLayerTables, projected
 from carryscope.model.transformer import Block, Transformer
 
@@ -26,9 +28,9 @@ class LayerState(NamedTuple):
     first_row: int
     query: Float[Tensor, "batch position head d_head"]
     key: Float[Tensor, "batch position head d_head"]
-    written: Float[Tensor, "batch position head d_model"]
+    written: Float[Tensor, "batch head position d_model"]
     """What a head adds to a row that attends to this position alone."""
-    scores: Float[Tensor, "batch head row position"]
+    scores: Float[Tensor, "batch row head position"]
     """Attention scores, minus infinity where a position comes after its row."""
     heads: Float[Tensor, "batch row head d_model"]
     """What each head adds to the residual stream."""
@@ -53,8 +55,8 @@ class Capture:
     def patterns(self) -> Float[Tensor, "batch layer head answer position"]:
         """The attention of every head at the answer rows; none where a row can see nothing."""
         answers = self.logits.shape[1]
-        shares = [layer.scores[:, :, -answers:].softmax(-1) for layer in self.layers]
-        return torch.stack(shares, dim=1).nan_to_num_(0.0)
+        shares = [layer.scores[:, -answers:].softmax(-1) for layer in self.layers]
+        return torch.stack(shares, dim=1).nan_to_num_(0.0).transpose(2, 3)
 
 
 def capture(
@@ -86,22 +88,37 @@ def layer_state(
     written: Float[Tensor, "batch position head d_model"],
 ) -> LayerState:
     """A layer, for the rows from `first_row` on."""
-    scores = torch.einsum("brhe,bphe->bhrp", query[:, first_row:], key)
-    unseen = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(first_row + 1)
-    scores = scores.masked_fill(unseen, -torch.inf)
-    heads = attend(scores, written)
+    by_head = written.transpose(1, 2).contiguous()
+    scores = torch.einsum("brhe,bphe->brhp", query[:, first_row:], key)
+    rows, keys = range(first_row, query.shape[1]), range(key.shape[1])
+    scores.masked_fill_(unseen(rows, keys), -torch.inf)
+    heads = attend(scores, by_head)
     middle = before[:, first_row:] + heads.sum(2) + block.attn.b_O
-    after = before_mlp(block, middle).written()
-    return LayerState(first_row, query, key, written, scores, heads, middle, after)
+    after = after_mlp(block, middle)
+    return LayerState(first_row, query, key, by_head, scores, heads, middle, after)
+
+
+def unseen(rows: Sequence[int], keys: Sequence[int]) -> Bool[Tensor, "row 1 key"]:
+    """Which keys come after which rows."""
+    return torch.tensor(rows)[:, None, None] < torch.tensor(keys)
 
 
 def attend(
-    scores: Float[Tensor, "batch head row position"],
-    written: Float[Tensor, "batch position head d_model"],
+    scores: Float[Tensor, "batch row head position"],
+    written: Float[Tensor, "batch head position d_model"],
 ) -> Float[Tensor, "batch row head d_model"]:
     """What each head adds. A row that can see nothing at all reads nothing."""
     pattern = scores.softmax(-1).nan_to_num_(0.0)
-    return torch.einsum("bhrp,bphd->brhd", pattern, written)
+    return torch.einsum("brhp,bhpd->brhd", pattern, written)
+
+
+def after_mlp(
+    block: Block, middle: Float[Tensor, "*batch d_model"]
+) -> Float[Tensor, "*batch d_model"]:
+    """The residual stream once the MLP of a block has added to it."""
+    if block.mlp is None:
+        return middle
+    return mlp_out(block.mlp, normalized(block.ln2, middle)).add_(middle)
 
 
 def before_mlp(block: Block, middle: Float[Tensor, "*batch d_model"]) -> Unwritten:

@@ -7,7 +7,8 @@ All answers are teacher-forced.
     engine.answers(questions, [UNCHANGED, Node(13, 0, (1,)).ablated()]).correct
 
 A change in the last layer reaches the logits of its own rows only, so it costs one MLP per
-question and row. A change below the last layer is carried upwards from the first row it touches.
+question and row. A change below the last layer is carried upwards from the first row it touches
+(`stacking.py`), together with other changes of the same rows.
 The tests compare all of this with hooks in the instrumented pass.
 """
 
@@ -17,7 +18,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,17 +28,10 @@ from carryscope.core.progress import Advance, unheard
 from carryscope.dissection.capture import (
     Capture,
     LayerState,
-    attend,
-    before_mlp,
     block_of,
     capture,
-    layer_state,
 )
 from carryscope.dissection.interventions import (
-    HEADS,
-    MLP,
-    PATTERN,
-    STREAM,
     Ablate,
     Cut,
     Intervention,
@@ -48,14 +41,19 @@ from carryscope.dissection.interventions import (
     layer_and_part,
 )
 from carryscope.dissection.routing import routed
-from carryscope.model.answer_path import logits_of, normalized
-from carryscope.model.tables import FirstLayerTables, projected
-from carryscope.model.transformer import Block, Transformer
+from carryscope.dissection.stacking import Edit, Rows, carried_on, edited, span, unmoved
+from carryscope.model.answer_path import normalized
+from carryscope.model.products import linear
+from carryscope.model.tables import FirstLayerTables
+from carryscope.model.transformer import Transformer
 from carryscope.task.operation import Array
 from carryscope.task.questions import Questions
 
-CHUNK = 256
+CHUNK = 512
 """Questions at a time, at most."""
+
+STACK = 8
+"""Changes at a time, at most."""
 
 CHUNK_NUMBERS = 8_000_000
 """The largest state of a chunk is what heads write at every position: at most 32 MB of numbers."""
@@ -72,8 +70,14 @@ class Outcomes:
 
     truth: Int[Array, "batch answer"]
     predicted: Int[Array, "change batch answer"]
-    loss: Float[Array, "change batch answer"]
-    """Negative log-probability of the true token."""
+    losses: Float[Array, "change batch answer"] | None
+    """Negative log-probability of the true token, if it was asked for."""
+
+    @property
+    def loss(self) -> Float[Array, "change batch answer"]:
+        """The losses, which were asked for."""
+        assert self.losses is not None
+        return self.losses
 
     @property
     def right(self) -> Bool[Array, "change batch answer"]:
@@ -101,24 +105,33 @@ class Engine:
         for start in range(0, len(questions), self._size):
             yield self._clean(self.layout.encode(questions[start : start + self._size]))
 
-    def capture(
+    def reading(
         self,
         tokens: Int[Array, "batch position"],
         change: Change = UNCHANGED,
         chunk: slice = slice(None),
-    ) -> Capture:
-        """The state of a few questions, written as tokens, under a change.
+    ) -> tuple[Float[Tensor, "batch answer token"], Float[Tensor, "batch layer head answer key"]]:
+        """The logits and the attention of a few questions, written as tokens, under a change.
 
         `chunk` says which of a patch's sources belong to these questions.
         """
         with torch.inference_mode():
-            return self._under(change, self._clean(tokens), self._taken_from(chunk))
+            clean = self._clean(tokens)
+            logits, reached = self._under([change], clean, self._taken_from(chunk))
+            states = list(clean.layers)
+            for layer, here in reached.items():
+                scores = states[layer].scores.clone()
+                scores[:, here.rows] = here.scores[:, 0]
+                states[layer] = states[layer]._replace(scores=scores)
+            return logits[:, 0], Capture(states, logits[:, 0]).patterns()
 
     def answers(
         self,
         questions: Questions,
         changes: Sequence[Change] = (UNCHANGED,),
         advance: Advance = unheard,
+        *,
+        losses: bool = False,
     ) -> Outcomes:
         """What the model says under each change; by default, when nothing is changed.
 
@@ -127,20 +140,31 @@ class Engine:
         for change in changes:
             for one in _each(change):
                 check(one, self.config, len(questions))
-        parts = []
+        stacks, parts = self._stacks(changes), []
         for start in range(0, len(questions), self._size):
             chunk = slice(start, start + self._size)
             tokens = self.layout.encode(questions[chunk])
             with torch.inference_mode():
                 clean, taken_from = self._clean(tokens), self._taken_from(chunk)
-                logits = torch.stack([self._under(c, clean, taken_from).logits for c in changes])
-            parts.append(_outcomes(tokens, logits))
+                logits = clean.logits.new_empty(len(tokens), len(changes), *clean.logits.shape[1:])
+                for stack in stacks:
+                    together = [changes[i] for i in stack]
+                    logits[:, span(stack)] = self._under(together, clean, taken_from)[0]
+            parts.append(_outcomes(tokens, logits, losses))
             advance(logits.shape[0] * logits.shape[1])
         return Outcomes(
             truth=np.concatenate([part.truth for part in parts]),
             predicted=np.concatenate([part.predicted for part in parts], axis=1),
-            loss=np.concatenate([part.loss for part in parts], axis=1),
+            losses=np.concatenate([part.loss for part in parts], axis=1) if losses else None,
         )
+
+    def _stacks(self, changes: Sequence[Change]) -> list[list[int]]:
+        """Changes, by number, that touch the same rows of the same layers: carried on together."""
+        alike: dict[frozenset[tuple[int, tuple[int, ...]]], list[int]] = defaultdict(list)
+        for number, change in enumerate(changes):
+            touched = [(layer_and_part(one, self.config)[0], one.rows) for one in _each(change)]
+            alike[frozenset(touched)].append(number)
+        return [some[i : i + STACK] for some in alike.values() for i in range(0, len(some), STACK)]
 
     def _clean(self, tokens: Int[Array, "batch position"]) -> Capture:
         with torch.inference_mode():
@@ -151,9 +175,37 @@ class Engine:
         return cache(lambda source: self._clean(self.layout.encode(source[chunk])))
 
     def _under(
+        self, stack: Sequence[Change], clean: Capture, taken_from: Callable[[Questions], Capture]
+    ) -> tuple[Float[Tensor, "batch change answer token"], dict[int, Rows]]:
+        """The logits of a batch under each change of a stack, and the rows these reach by layer."""
+        edits = [self._edits(change, clean, taken_from) for change in stack]
+        reached: dict[int, Rows] = {}
+        for layer, state in enumerate(clean.layers):
+            block, below = block_of(self.model, layer), reached.get(layer - 1)
+            here = [one[layer] for one in edits]
+            rows = {row for some in here for edit in some for row in edit.rows}
+            if below is not None:
+                first = max(below.rows[0] - state.first_row, 0)
+                rows |= set(range(first, state.middle.shape[1]))
+            if not rows:
+                continue
+            if below is None:
+                found = unmoved(state, sorted(rows), len(stack))
+            else:
+                before = clean.layers[layer - 1].after
+                found = carried_on(block, below, before, state, sorted(rows), apart=any(here))
+            reached[layer] = edited(block, found, here) if any(here) else found
+        logits = clean.logits[:, None].repeat(1, len(stack), 1, 1)
+        if last := reached.get(len(clean.layers) - 1):
+            unembed = self.model.unembed
+            final = normalized(self.model.ln_final, last.after)
+            logits[:, :, span(last.rows)] = linear(final, unembed.W_U, unembed.b_U)
+        return logits, reached
+
+    def _edits(
         self, change: Change, clean: Capture, taken_from: Callable[[Questions], Capture]
-    ) -> Capture:
-        """The state of a batch under a change."""
+    ) -> dict[int, list[Edit]]:
+        """A change by layer, each intervention with the values that it puts in."""
         edits: dict[int, list[Edit]] = defaultdict(list)
         for one in _each(change):
             layer, part = layer_and_part(one, self.config)
@@ -167,18 +219,7 @@ class Engine:
             else:
                 source = LayerState(0, *(torch.zeros_like(part[:1]) for part in state[1:]))
             edits[layer].append(_edit(one, part, state, source))
-        states, rows = list(clean.layers), list[int]()
-        for layer in range(len(states)):
-            block = block_of(self.model, layer)
-            if rows:
-                before = states[layer - 1].after
-                states[layer], rows = _carried_on(block, before, states[layer], rows)
-            if edits[layer]:
-                states[layer] = _edited(block, states[layer], edits[layer])
-                rows = sorted({*rows, *(row for edit in edits[layer] for row in edit.rows)})
-        logits = clean.logits.clone()
-        logits[:, rows] = logits_of(self.model, states[-1].after[:, rows])
-        return Capture(states, logits)
+        return edits
 
     @cached_property
     def _means(self) -> list[LayerState]:
@@ -193,20 +234,6 @@ class Engine:
                 for layer in zip(*sums, strict=True)
             ]
         return [LayerState(0, *layer) for layer in means]
-
-
-class Edit(NamedTuple):
-    """An intervention on a layer."""
-
-    part: str
-    """Its site within the layer."""
-    rows: list[int]
-    """The rows that it changes, counted from the layer's first."""
-    heads: list[int]
-    keys: list[int]
-    """The positions that a cut hides."""
-    source: LayerState
-    """Where replaced values come from."""
 
 
 def _edit(one: Intervention, part: str, state: LayerState, source: LayerState) -> Edit:
@@ -227,63 +254,15 @@ def _each(change: Change) -> tuple[Intervention, ...]:
     return change if isinstance(change, tuple) else (change,)
 
 
-def _carried_on(
-    block: Block,
-    before: Float[Tensor, "batch position d_model"],
-    clean: LayerState,
-    positions: list[int],
-) -> tuple[LayerState, list[int]]:
-    """A layer once the stream before it is changed at some positions, and the rows that follow."""
-    read = [part.clone() for part in (clean.query, clean.key, clean.written)]
-    changed = projected(block.attn, normalized(block.ln1, before[:, positions]))
-    for part, new in zip(read, changed, strict=True):
-        part[:, positions] = new
-    kept = max(positions[0] - clean.first_row, 0)
-    state = layer_state(block, clean.first_row + kept, before, *read)
-    joined = state._replace(
-        first_row=clean.first_row,
-        scores=torch.cat([clean.scores[:, :, :kept], state.scores], dim=2),
-        heads=torch.cat([clean.heads[:, :kept], state.heads], dim=1),
-        middle=torch.cat([clean.middle[:, :kept], state.middle], dim=1),
-        after=torch.cat([clean.after[:, :kept], state.after], dim=1),
-    )
-    return joined, list(range(kept, clean.middle.shape[1]))
-
-
-def _edited(block: Block, state: LayerState, edits: Sequence[Edit]) -> LayerState:
-    """A layer under interventions, which act in the order of the forward pass.
-
-    Its `heads` stay as they were: what they add now is in the stream, and nobody reads more.
-    """
-    cuts, replaced, mlps, streams = (
-        [edit for edit in edits if edit.part == part] for part in (PATTERN, HEADS, MLP, STREAM)
-    )
-    rows = sorted({row for edit in [*cuts, *replaced] for row in edit.rows})
-    scores, heads = state.scores, state.heads[:, rows]
-    middle, after = state.middle, state.after.clone()
-    if cuts:
-        scores = scores.clone()
-        for edit in cuts:
-            scores[np.ix_(range(len(scores)), edit.heads, edit.rows, edit.keys)] = -torch.inf
-        heads = attend(scores[:, :, rows], state.written)
-    for edit in replaced:
-        theirs = torch.tensor(edit.rows)[:, None]
-        at = torch.tensor([rows.index(row) for row in edit.rows])[:, None]
-        heads[:, at, edit.heads] = edit.source.heads[:, theirs, edit.heads]
-    if rows:
-        middle = middle.clone()
-        middle[:, rows] += (heads - state.heads[:, rows]).sum(2)
-        after[:, rows] = before_mlp(block, middle[:, rows]).written()
-    for edit in mlps:
-        after[:, edit.rows] = middle[:, edit.rows] + edit.source.mlp[:, edit.rows]
-    for edit in streams:
-        after[:, edit.rows] = edit.source.after[:, edit.rows]
-    return state._replace(scores=scores, middle=middle, after=after)
-
-
-def _outcomes(tokens: Array, logits: Tensor) -> Outcomes:
-    truth = tokens[:, -logits.shape[2] :]
-    chances = logits.double().log_softmax(-1)
+def _outcomes(
+    tokens: Int[Array, "batch position"],
+    logits: Float[Tensor, "batch change answer token"],
+    losses: bool,
+) -> Outcomes:
+    truth, logits = tokens[:, -logits.shape[2] :], logits.transpose(0, 1)
+    predicted = logits.argmax(-1).to(torch.int8).numpy()
+    if not losses:
+        return Outcomes(truth, predicted, None)
     target = torch.from_numpy(truth).expand(len(logits), -1, -1)
-    loss = -chances.gather(-1, target[..., None])[..., 0]
-    return Outcomes(truth, logits.argmax(-1).to(torch.int8).numpy(), loss.float().numpy())
+    loss = -logits.double().log_softmax(-1).gather(-1, target[..., None])[..., 0]
+    return Outcomes(truth, predicted, loss.float().numpy())

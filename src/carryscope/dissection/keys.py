@@ -34,7 +34,7 @@ from carryscope.core.evidence import Share
 from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import spanned
 from carryscope.dissection.attention import AttentionFinding
-from carryscope.dissection.capture import before_mlp, block_of
+from carryscope.dissection.capture import after_mlp, before_mlp, block_of
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.samples import Samples, numbered, partners
 from carryscope.model.choice import chosen_tokens
@@ -201,7 +201,7 @@ def _test(
     telling = exact != said
     of_key = answer[np.unique(code, return_index=True)[1]]
     pairs, middle = np.triu(of_key[:, None] == of_key, k=1), rows.middle(digit)
-    written = before_mlp(rows.block, middle).written() - middle
+    written = after_mlp(rows.block, middle) - middle
     return KeyTest(
         digit=f"A{digit}",
         reach=reach,

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from carryscope.dissection.capture import Capture, LayerState, attend, before_mlp, block_of
+from carryscope.dissection.capture import Capture, LayerState, after_mlp, attend, block_of
 from carryscope.dissection.interventions import Route
 from carryscope.model.answer_path import normalized
 from carryscope.model.tables import projected
@@ -24,7 +24,7 @@ def routed(model: Transformer, route: Route, clean: Capture, other: Capture) -> 
     at = receiver.row - state.first_row
     if not receiver.heads:
         middle, after = state.middle[:, at] + added[receiver.row], state.after.clone()
-        after[:, at] = state.middle[:, at] + before_mlp(block, middle).written() - middle
+        after[:, at] = state.middle[:, at] + after_mlp(block, middle) - middle
         return state._replace(after=after)
     heads = state.heads.clone()
     heads[:, at] = _heads(block, route, state, clean.layers[receiver.layer - 1].after, added)
@@ -57,11 +57,11 @@ def _heads(
     positions, row = sorted(added), route.receiver.row
     stream = before[:, positions] + torch.stack([added[p] for p in positions], dim=1)
     new = projected(block.attn, normalized(block.ln1, stream))
-    read = {"query": state.query, "key": state.key, "value": state.written}
+    read = {"query": state.query, "key": state.key, "value": state.written.transpose(1, 2)}
     for name, changed in zip(read, new, strict=True):
         if name in route.into:
             read[name] = read[name].clone()
             read[name][:, positions] = changed
-    query, key, written = read["query"][:, row], read["key"][:, : row + 1], read["value"]
+    query, key, value = read["query"][:, row], read["key"][:, : row + 1], read["value"]
     scores = torch.einsum("bhe,bphe->bhp", query, key)
-    return attend(scores[:, :, None], written[:, : row + 1])[:, 0]
+    return attend(scores[:, None], value[:, : row + 1].transpose(1, 2))[:, 0]

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from carryscope.model.products import linear
 from carryscope.model.sites import leave_alone
 from carryscope.model.transformer import Attention, Block, Transformer
 
@@ -48,8 +49,10 @@ def projected(
     Float[Tensor, "*batch head d_model"],
 ]:
     """Query, key and what is written, from the normalised residual stream."""
-    query = torch.einsum("...d,hde->...he", x, attn.W_Q) + attn.b_Q
-    key = torch.einsum("...d,hde->...he", x, attn.W_K) + attn.b_K
-    value = torch.einsum("...d,hde->...he", x, attn.W_V) + attn.b_V
-    written = torch.einsum("...he,hed->...hd", value, attn.W_O)
-    return query / math.sqrt(query.shape[-1]), key, written
+    heads, d_model, d_head = attn.W_Q.shape
+    scale = 1 / math.sqrt(d_head)
+    weights = torch.cat([attn.W_Q * scale, attn.W_K, attn.W_V])
+    biases = torch.cat([attn.b_Q * scale, attn.b_K, attn.b_V])
+    read = linear(x, weights.transpose(0, 1).reshape(d_model, -1), biases.flatten())
+    query, key, value = read.view(*x.shape[:-1], 3, heads, d_head).unbind(-3)
+    return query, key, torch.einsum("...he,hed->...hd", value, attn.W_O)

@@ -16,7 +16,7 @@ from carryscope.core.errors import CallError
 from carryscope.core.storage import read_json
 from carryscope.model.config import ModelConfig, paper_width
 from carryscope.model.files import CONFIG_FILE, load_model, weights_hash
-from carryscope.task.operation import OPERATIONS
+from carryscope.task.operation import OPERATIONS, OperationName
 from carryscope.task.strata import cascades
 from carryscope.training.config import RunConfig, TrainingConfig, differences
 
@@ -85,6 +85,11 @@ DEEP = replace(EXACT, steps=4500, head_delay=150, sharpness=0.0, paper_tail=0.15
 columns at question tokens, and a later one fetches them. Without the paper's mix of questions at
 the end, a few sums in a million without any nines fail."""
 
+
+def _signed(operation: OperationName, **shape: int) -> ModelConfig:
+    return ModelConfig(operation=operation, format="signed", vocabulary=15, **shape)
+
+
 PRESETS: Mapping[str, Preset] = {
     "fast-5": Preset(
         "Our recipe, the default: the paper's 5-digit model, trained in a minute or two.",
@@ -122,45 +127,28 @@ PRESETS: Mapping[str, Preset] = {
         ModelConfig(layers=2, heads=3, d_model=96, d_mlp=256),
         DEEP,
     ),
+    "mix-5-deep": Preset(
+        "Addition and subtraction of five digits: three layers of four heads.",
+        5,
+        _signed("mixed", layers=3, heads=4, d_model=96, d_mlp=256),
+        replace(DEEP, steps=5000, differences=0.6, hard_start=0.5),
+    ),
     "sub-3": Preset(
         "Subtraction of three digits: six heads, meant to answer every question right.",
         1,
-        ModelConfig(
-            digits=3,
-            operation="subtraction",
-            format="signed",
-            vocabulary=15,
-            heads=6,
-            d_model=96,
-            d_mlp=192,
-        ),
+        _signed("subtraction", digits=3, heads=6, d_model=96, d_mlp=192),
         replace(EXACT, steps=6000, final_batch=256, head_delay=200),
     ),
     "sub-5": Preset(
         "Subtraction of five digits: ten heads, meant to answer nearly every question right.",
         3,
-        ModelConfig(
-            operation="subtraction",
-            format="signed",
-            vocabulary=15,
-            heads=10,
-            d_model=120,
-            d_mlp=256,
-        ),
+        _signed("subtraction", heads=10, d_model=120, d_mlp=256),
         replace(EXACT, steps=8000, final_batch=256, head_delay=250),
     ),
     "mix-5": Preset(
         "Addition and subtraction of five digits in one model, two thirds of it differences.",
         5,
-        ModelConfig(
-            operation="mixed",
-            format="signed",
-            vocabulary=15,
-            heads=12,
-            d_model=120,
-            d_head=10,
-            d_mlp=320,
-        ),
+        _signed("mixed", heads=12, d_model=120, d_head=10, d_mlp=320),
         replace(EXACT, final_batch=256, head_delay=200, differences=0.667),
     ),
     "paper-5": Preset(

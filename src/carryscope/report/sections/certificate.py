@@ -14,6 +14,7 @@ from carryscope.core.words import counted_share, listed, spent, with_interval
 from carryscope.report.parts import Absent, Commands, Facts, Folded, Part, Section, Text, evidence
 from carryscope.report.tables import Cell, Faint, Table
 from carryscope.report.words import letters, spoken_of
+from carryscope.task.operation import MIXED
 from carryscope.verification.risk import RiskFinding
 
 SHOWN_FAMILIES = 8
@@ -149,6 +150,9 @@ def _families(found: Certificate, kind: str, families: Sequence[Family]) -> list
         return []
     of, rest = int(found.questions), len(families) - SHOWN_FAMILIES
     more = f" {rest:,} more are in findings/certificate.json." if rest > 0 else ""
+    kinds = {spoken_of(family.example) for family in families}
+    words = (MIXED if len(kinds) > 1 else kinds.pop()).words
+    like = f"{words.question}s like"
     return [
         Table.of(
             kind.replace(" ", "-"),
@@ -156,7 +160,7 @@ def _families(found: Certificate, kind: str, families: Sequence[Family]) -> list
             families[:SHOWN_FAMILIES],
             {
                 "token": lambda family: family.digit,
-                "sums like": lambda family: family.example,
+                like: lambda family: family.example,
                 "where": lambda family: family.words,
                 "pattern": lambda family: Faint(family.states),
                 "questions": lambda family: f"{int(family.questions):,}",
@@ -164,10 +168,9 @@ def _families(found: Certificate, kind: str, families: Sequence[Family]) -> list
                     int(family.questions), of, at_most=kind == "undecided"
                 ),
             },
-            f"{letters(spoken_of(families[0].example).words)}, * any of these. Only questions that "
-            f"are {kind} are counted; "
-            f"others of the same pattern may not be.{more}",
-            text=["pattern", "sums like"],
+            f"{letters(words)}, * any of these. Only questions that are {kind} are counted; others "
+            f"of the same pattern may not be.{more}",
+            text=["pattern", like],
             prose=["where"],
         )
     ]
