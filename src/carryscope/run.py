@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -47,13 +47,12 @@ from carryscope.stages import (
     TRAINING,
     RunDirectory,
 )
-from carryscope.task.columns import Columns
 from carryscope.training.checkpoint import METRICS_FILE, read_metrics
 from carryscope.training.config import RunConfig
 from carryscope.training.losses import StepRecord
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding, faithful
-from carryscope.verification.own_algorithm import load_function
+from carryscope.verification.own_function import Function, load_function
 from carryscope.verification.risk import (
     BUDGET,
     WIDTH,
@@ -160,7 +159,7 @@ class Run(RunDirectory):
 
     def faithfulness(
         self,
-        algorithm: str | Callable[[Columns], Any] | None = None,
+        algorithm: str | Function | None = None,
         *,
         seed: int = 0,
         again: bool = False,
