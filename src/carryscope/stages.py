@@ -59,7 +59,7 @@ class Stage(Generic[F]):
     def file(self) -> Path:
         return FINDINGS / f"{self.name}.json"
 
-    def line(self, directory: Path, *options: str) -> str:
+    def line(self, directory: Path | str, *options: str) -> str:
         """The command that makes the finding of a run."""
         return command(*self.command, directory, *options)
 
