@@ -109,13 +109,13 @@ def test_one_click_saves_a_figure_and_its_numbers(report):
     assert name == "staircase.svg"
     root = ET.fromstring(content)
     titles = [node.text for node in root.iter("{http://www.w3.org/2000/svg}title")]
-    said = [title for title in titles if title.startswith("A4 → A3: D3 gets ")]
-    assert said[0] == f"A4 → A3: D3 gets {percent(shares()['D3'])} of the attention"
+    said = [title for title in titles if title.startswith("A3: D3 gets ")]
+    assert said[0] == f"A3: D3 gets {percent(shares()['D3'])} of the attention"
     assert "data-tip" not in content
     name, content = saved(report, "#figure-staircase [data-save=csv]")
     assert name == "staircase.csv"
     rows = list(csv.DictReader(io.StringIO(content)))
-    (a3,) = [r for r in rows if (r["panel"][:2], r["row"], r["column"]) == ("H0", "A4 → A3", "D3")]
+    (a3,) = [r for r in rows if (r["panel"][:2], r["row"], r["column"]) == ("H0", "A3", "D3")]
     assert float(a3["share"]) == pytest.approx(shares()["D3"], abs=0.001)
 
 

@@ -76,8 +76,8 @@ def _members(purpose: Purpose) -> list[str]:
 def _purpose(purpose: Purpose, node: str, known: dict[str, str]) -> str:
     meaning = known.get(purpose.kind, purpose.variable).replace("{}", f"column {purpose.column}")
     others = [f"H{head}" for head in purpose.heads if not node.endswith(f".H{head}")]
-    together = f", together with {' and '.join(others)}" if others else ""
+    carries = f"Together with {' and '.join(others)} it carries" if others else "Carries"
     return (
-        f"Carries {meaning}{together}. Put in from another question, {purpose.digit} follows it in "
+        f"{carries} {meaning}. Put in from another question, {purpose.digit} follows it in "
         f"{brief(purpose.follows.estimate)} of pairs."
     )
