@@ -37,7 +37,7 @@ from carryscope.dissection.interventions import Without
 from carryscope.dissection.samples import Samples
 from carryscope.model.files import CONFIG_FILE
 from carryscope.model.plain import PlainModel
-from carryscope.shipped import SHIPPED, exact_model
+from carryscope.shipped import exact_model, typed
 from carryscope.stages import (
     CERTIFICATE,
     DISSECTION,
@@ -226,26 +226,21 @@ class Run(RunDirectory):
         """An engine for interventions on the model; means are over the questions of the seed."""
         return Engine(self.model(), Samples.of(self.config.model.layout, seed).varied)
 
-    @property
-    def where(self) -> str:
-        """What one types for it: its directory, or the name of a shipped model."""
-        return self.name if self.directory.parent == SHIPPED else str(self.directory)
-
     def shelf(self) -> Shelf:
         """All findings that can be used, for the report and its figures."""
         from carryscope.report.parts import Absent
         from carryscope.report.shelf import Shelf
 
-        kept = {stage.name: self.read(stage) for stage in STAGES}
+        kept, where = {stage.name: self.read(stage) for stage in STAGES}, typed(self.directory)
         found = {name: one.found for name, one in kept.items()}
         absent = {
-            stage.name: Absent(stage.what, stage.line(self.where), kept[stage.name].why)
+            stage.name: Absent(stage.what, stage.line(where), kept[stage.name].why)
             for stage in STAGES
             if found[stage.name] is None
         }
         return Shelf(
             name=self.name,
-            where=self.where,
+            where=where,
             config=self.config,
             weights_sha256=self.weights_sha256,
             story=known_story(found["dissection"], self.metrics, self.config.model.layout),
@@ -282,7 +277,7 @@ class Run(RunDirectory):
         return explorer_page([(run.shelf(), run.model()) for run in runs], question)
 
     def __repr__(self) -> str:
-        return f"Run({self.where!r})"
+        return f"Run({typed(self.directory)!r})"
 
     def _repr_html_(self) -> str:
         from carryscope.report.page import notebook

@@ -25,6 +25,11 @@ def run_directory(run: Path | str | None) -> Path:
     return shipped if run is None or (known and not there) else Path(run)
 
 
+def typed(directory: Path) -> str:
+    """What one types for a run: its directory, or the name of a shipped model."""
+    return directory.name if directory.parent == SHIPPED else str(directory)
+
+
 def exact_model(digits: int, *, other_than: Path) -> Path | None:
     """The shipped model that is proved right on numbers of so many digits, if there is another."""
     exact = SHIPPED / f"exact-{digits}"
