@@ -20,8 +20,9 @@ from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import percent
 from carryscope.dissection.attention import predicted_at
 from carryscope.dissection.engine import UNCHANGED, Engine
-from carryscope.dissection.interventions import PATTERN, Cut, all_nodes
+from carryscope.dissection.interventions import PATTERN, Cut, all_nodes, head_name
 from carryscope.dissection.samples import Samples
+from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.task.operation import Array
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from functools import partial
 
-from carryscope.core.words import percent
+from carryscope.core.words import listed, percent
 from carryscope.dissection.dissect import Dissection
 from carryscope.report.figures.circuit import circuit, reads
 from carryscope.report.parts import Absent, Folded, Part, Picture, Section, Sentences
