@@ -21,7 +21,7 @@ from msgspec.structs import asdict, replace
 
 from carryscope.core.errors import CallError, WorkError
 from carryscope.core.progress import Progress, Stopped, silent, stopping
-from carryscope.core.storage import only_writer, write_json
+from carryscope.core.storage import only_writer, read_bytes, write_bytes, write_json
 from carryscope.dissection.attention import AttentionFinding
 from carryscope.model.files import check_free
 from carryscope.run import Run
@@ -119,8 +119,12 @@ def _check(source: Run, directory: Path, minutes: float) -> None:
             "A repair is for models of 1 layer: in deeper ones a column that no head reads "
             f"directly can arrive by another way. Got {layers} layers."
         )
-    if directory.resolve() == source.directory.resolve():
-        raise CallError("A repair works on a copy. Choose another --out.")
+    place = directory.resolve()
+    if source.directory.resolve() in (place, *place.parents):
+        raise CallError("A repair works on a copy outside the run. Choose another --out.")
+    for folder in (directory / ROUNDS, *directory.glob(f"{ROUNDS}/*")):
+        if folder.is_symlink():
+            raise CallError(f"{folder} is a link, which may lead anywhere. Choose another --out.")
     source.model()
 
 
@@ -134,7 +138,7 @@ def _copied(source: Run, place: Path) -> Run:
             )
         return copy
     place.parent.parent.mkdir(parents=True, exist_ok=True)
-    check_free(place.parent.parent)
+    check_free(place.parent.parent, but=str(ROUNDS))  # which a copy that was killed leaves
     fresh = place.with_name(".copying")
     shutil.rmtree(fresh, ignore_errors=True)
     try:
@@ -240,6 +244,5 @@ def _publish(last: Run, directory: Path, finding: RepairFinding) -> None:
         for path in sorted(last.directory.rglob("*")):
             place = directory / path.relative_to(last.directory)
             if path.is_file() and not path.name.startswith("."):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, place)
+                write_bytes(place, read_bytes(path))
         write_json(directory / REPAIR.file, finding)

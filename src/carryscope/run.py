@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -37,7 +37,7 @@ from carryscope.dissection.interventions import Without
 from carryscope.dissection.samples import Samples
 from carryscope.model.files import CONFIG_FILE
 from carryscope.model.plain import PlainModel
-from carryscope.shipped import SHIPPED, exact_model
+from carryscope.shipped import exact_model, typed
 from carryscope.stages import (
     CERTIFICATE,
     DISSECTION,
@@ -47,13 +47,12 @@ from carryscope.stages import (
     TRAINING,
     RunDirectory,
 )
-from carryscope.task.columns import Columns
 from carryscope.training.checkpoint import METRICS_FILE, read_metrics
 from carryscope.training.config import RunConfig
 from carryscope.training.losses import StepRecord
 from carryscope.training.summary import TrainingSummary
 from carryscope.verification.faithfulness import FaithfulnessFinding, faithful
-from carryscope.verification.own_algorithm import load_function
+from carryscope.verification.own_function import Function, load_function
 from carryscope.verification.risk import (
     BUDGET,
     WIDTH,
@@ -160,7 +159,7 @@ class Run(RunDirectory):
 
     def faithfulness(
         self,
-        algorithm: str | Callable[[Columns], Any] | None = None,
+        algorithm: str | Function | None = None,
         *,
         seed: int = 0,
         again: bool = False,
@@ -232,16 +231,16 @@ class Run(RunDirectory):
         from carryscope.report.parts import Absent
         from carryscope.report.shelf import Shelf
 
-        kept = {stage.name: self.read(stage) for stage in STAGES}
+        kept, where = {stage.name: self.read(stage) for stage in STAGES}, typed(self.directory)
         found = {name: one.found for name, one in kept.items()}
         absent = {
-            stage.name: Absent(stage.what, stage.line(self.directory), kept[stage.name].why)
+            stage.name: Absent(stage.what, stage.line(where), kept[stage.name].why)
             for stage in STAGES
             if found[stage.name] is None
         }
         return Shelf(
             name=self.name,
-            where=str(self.directory),
+            where=where,
             config=self.config,
             weights_sha256=self.weights_sha256,
             story=known_story(found["dissection"], self.metrics, self.config.model.layout),
@@ -278,8 +277,7 @@ class Run(RunDirectory):
         return explorer_page([(run.shelf(), run.model()) for run in runs], question)
 
     def __repr__(self) -> str:
-        where = self.name if self.directory.parent == SHIPPED else str(self.directory)
-        return f"Run({where!r})"
+        return f"Run({typed(self.directory)!r})"
 
     def _repr_html_(self) -> str:
         from carryscope.report.page import notebook

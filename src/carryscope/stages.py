@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from carryscope.certificate.finding import Certificate
 from carryscope.core.errors import CallError, WorkError, command
-from carryscope.core.storage import only_writer, read_json, write_json
+from carryscope.core.storage import check_ordinary, only_writer, read_json, write_json
 from carryscope.dissection.dissect import Dissection
 from carryscope.fits import check_fit
 from carryscope.model.files import check_version, load_model, weights_hash
@@ -59,7 +59,7 @@ class Stage(Generic[F]):
     def file(self) -> Path:
         return FINDINGS / f"{self.name}.json"
 
-    def line(self, directory: Path, *options: str) -> str:
+    def line(self, directory: Path | str, *options: str) -> str:
         """The command that makes the finding of a run."""
         return command(*self.command, directory, *options)
 
@@ -138,6 +138,7 @@ class RunDirectory:
         if known is not None and not again and enough(known):
             return known
         path = self.directory / stage.file
+        check_ordinary(path)  # before work is done for it
         with only_writer(self.directory):
 
             def is_worse(found: F) -> bool:

@@ -5,6 +5,7 @@ damage, file, command.
 """
 
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -24,13 +25,16 @@ from hostile.damage import (
     torn,
 )
 
+from carryscope import repairing
 from carryscope.cli.main import run
 from carryscope.core.errors import CallError
+from carryscope.core.storage import RUN_FOLDERS, write_bytes
 from carryscope.report.markdown import markdown
 from carryscope.report.sections.report import report_sections
 from carryscope.run import Run
 from carryscope.training.loop import train
 from carryscope.training.presets import run_config
+from carryscope.verification import own_function
 
 SEEDS = 2
 """Places in a record that are spoiled in each way."""
@@ -174,6 +178,40 @@ def test_a_hundred_more(part, sound, tmp_path, capsys):
         check_record(damage, file, name, sound, tmp_path / str(number), capsys)
 
 
+@pytest.mark.parametrize("folder", RUN_FOLDERS)
+def test_no_folder_of_a_run_may_be_a_link(folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / folder).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CallError, match="not an ordinary file"):
+        write_bytes(tmp_path / folder / "x", b"")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+TARGETS = {
+    "findings/dissection.json": ("dissect", "RUN", "--again"),
+    "findings/risk.json": ("risk", "RUN", "--again"),
+    "findings/faithfulness.json": ("faithful", "RUN", "--again"),
+    "findings/certificate.json": ("certify", "RUN", "--again"),
+    "behaviors.json": ("export", "RUN"),
+    "model.pth": ("export", "RUN"),
+}
+"""What each command would write."""
+
+TRAPS = ("a directory", "a pipe", "a link to nowhere", "a link to itself")
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+@pytest.mark.parametrize("file", TARGETS)
+def test_what_is_no_file_is_not_written_to(file, trap, sound, tmp_path, capsys):
+    def damage(path: Path) -> None:
+        path.touch()
+        BYTES[trap](path)
+
+    code = call(sound, tmp_path / "run", file, damage, Command(TARGETS[file], ()))
+    check_words(code, "".join(capsys.readouterr()))
+    assert code == 2
+
+
 def test_a_folder_of_findings_that_is_a_link_is_not_written_to(sound, tmp_path, capsys):
     elsewhere, directory = tmp_path / "elsewhere", tmp_path / "run"
     shutil.copytree(sound, directory)
@@ -236,6 +274,11 @@ OPTIONS = {
     "faithful RUN --algorithm": ("", "none.py:f", "x", "config.json:"),
     "figures RUN --out": ("",),
     "sweep --seeds 0 --out": ("",),
+    "train --out NEW --keep-checkpoints": ("-1", "1000000000", "0.5"),
+    "repair RUN --out": ("", "RUN", "RUN/new", "RUN/findings/new", "RUN/config.json"),
+    "repair RUN --out NEW --minutes": ("0", "-1", "nan"),
+    "compare RUN RUN --out": ("", "RUN/findings/page", os.devnull),
+    "ask": ("9" * 5000 + "+1", "1+" + "9" * 5000),
     "ask RUN": ("", "9" * 5000 + "+1", "1+", "1+2+3", "\x1b[2J", "1+2 --without [/x]"),
 }
 
@@ -253,15 +296,78 @@ def test_an_option_that_makes_no_sense_is_refused_whatever_is_there(
     assert not (tmp_path / "run-new").exists()
 
 
-@pytest.mark.parametrize("line", ["raise BaseException('no')", "exit(3)", "print('x') or 1 / 0"])
+ALGORITHMS = {
+    "raises BaseException": "raise BaseException('no')",
+    "exits": "exit(3)",
+    "ends its process": "os._exit(0)",
+    "raises GeneratorExit": "raise GeneratorExit",
+    "prints and fails": "print('x') or os.write(1, b'x\\n') * 0 or 1 / 0",
+    "never returns": "while True: pass",
+    "cannot be interrupted": "while not suppress(BaseException).__enter__(): sleep(9)",
+    "closes the outputs and fails": "os.closerange(1, 3) or 1 / 0",
+    "raises what has no words": "raise type('Mute', (Exception,), {'__str__': 1})",
+    "answers with a generator": "yield columns",
+    "asks for memory": "return np.ones(10**15)",
+}
+"""What a function of the user's own does."""
+
+
+@pytest.mark.parametrize("line", ALGORITHMS.values(), ids=ALGORITHMS)
 def test_an_algorithm_of_the_users_own_cannot_end_the_program_or_print_a_result(
-    line, sound, tmp_path, capsys
+    line, sound, tmp_path, capfd, monkeypatch
 ):
+    monkeypatch.setattr(own_function, "SECONDS", 0.5)
+    monkeypatch.setattr(own_function, "SECONDS_A_QUESTION", 0)
     here = Path.cwd()
-    source = f"import os\nos.chdir('/')\ndef own(columns):\n    {line}\n"
-    (tmp_path / "own.py").write_text(source)
-    words = ("faithful", "RUN", "--json", "--algorithm", f"{tmp_path / 'own.py'}:own")
-    code = call(sound, tmp_path / "run", "config.json", lambda path: None, Command(words, ()))
-    printed = capsys.readouterr()
+    code = call_own(line, sound, tmp_path)
+    printed = capfd.readouterr()
     check_words(code, printed.out + printed.err)
     assert (code, printed.out, Path.cwd()) == (2, "", here)
+
+
+def test_an_algorithm_of_the_users_own_changes_nothing_but_its_process(sound, tmp_path, capfd):
+    line = "os.write(1, b'x'); os.chdir('/'); os.environ.clear(); columns.sums[:] *= 1; " + (
+        "return np.pad(columns.sums % 10, ((0, 0), (0, 1)))"
+    )
+    before = Path.cwd(), dict(os.environ)
+    assert call_own(line, sound, tmp_path) == 0
+    assert json.loads(capfd.readouterr().out)["agreement"]
+    assert (Path.cwd(), dict(os.environ)) == before
+
+
+def call_own(line: str, sound: Path, place: Path) -> int:
+    """Compare the run with an algorithm of one line."""
+    imports = "import os\nfrom contextlib import suppress\nfrom time import sleep\n"
+    source = f"{imports}import numpy as np\nos.chdir('/')\ndef own(columns):\n    {line}\n"
+    (place / "own.py").write_text(source)
+    words = ("faithful", "RUN", "--json", "--algorithm", f"{place / 'own.py'}:own")
+    return call(
+        sound, place / "run", "config.json", lambda path: None, Command(words, (), ("findings",))
+    )
+
+
+def test_too_little_memory_is_one_line(sound, monkeypatch, capsys):
+    def torch_fails(_: str) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to")
+
+    monkeypatch.setattr("carryscope.cli.exchange.opened", torch_fails)
+    assert run(["sites", str(sound)]) == 1
+    check_words(1, capsys.readouterr().err)
+    monkeypatch.setattr("resource.getrlimit", lambda _: (10**9, 10**9))
+    assert run(["ask", str(sound), "1+2"]) == 2
+    check_words(2, capsys.readouterr().err)
+
+
+def test_a_repair_writes_through_no_link_and_a_killed_copy_does_not_block_it(sound, tmp_path):
+    victim, out, source = tmp_path / "victim", tmp_path / "out", Run(sound)
+    victim.write_text("mine")
+    out.mkdir()
+    (out / "rounds" / ".copying").mkdir(parents=True)
+    copy = repairing._copied(source, out / "rounds" / "0")
+    (out / "config.json").symlink_to(victim)
+    with pytest.raises(CallError, match="not an ordinary file"):
+        repairing._publish(copy, out, None)
+    assert victim.read_text() == "mine"
+    (out / "rounds" / "1").symlink_to(tmp_path)
+    with pytest.raises(CallError, match="is a link"):
+        repairing._check(source, out, 1)

@@ -28,8 +28,8 @@ def test_the_shipped_model_gets_four_sentences():
     assert "whether the column two below makes a carry (MC1), for A4 and A2" in carries
     assert combines.startswith("The columns that the heads read decide A5, A3, A2, A1 and A0")
     assert ends == (
-        "It fails once two nines lie below: the worst digit, A5 above four nines without a carry, "
-        "is wrong in 67% of such questions."
+        "It fails at A4 and A3 once two nines lie below, at A5 once three nines lie below. The "
+        "worst, A5 above four nines without a carry, is wrong in 67% of such questions."
     )
 
 

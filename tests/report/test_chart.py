@@ -56,7 +56,7 @@ def test_a_spreadsheet_is_given_no_formula(text):
     assert as_csv([{"a": text}]).splitlines()[1].strip('"').startswith("'")
 
 
-@pytest.mark.parametrize("text", ["= → A5", "+", "-0.5", "445+555"])
+@pytest.mark.parametrize("text", ["=", "+", "-0.5", "445+555"])
 def test_our_own_names_and_numbers_are_left_alone(text):
     assert as_csv([{"a": text}]) == f"a\n{text}\n"
 

@@ -95,13 +95,17 @@ def test_the_verdict_comes_first_and_is_the_one_of_the_risk(page):
         "get a wrong answer."
     )
     assert told in seen
+    assert "exact-5, shown below, comes with carryscope. It has five heads" in seen
+    assert "carryscope repair fast-5 --out NEW" in seen, "a shipped model is called by its name"
 
 
 def test_after_four_screens_comes_the_evidence_folded_and_each_titled_by_its_claim():
     sections = report_sections(shipped_shelf())
     assert [section.id for section in sections if not section.folded] == ["verdict", "how"]
     claims = {section.id: section.title for section in sections if section.folded}
-    assert claims["failures"] == "It fails once two nines lie below"
+    assert claims["failures"] == (
+        "It fails at A4 and A3 once two nines lie below, at A5 once three nines lie below"
+    )
     assert claims["attention"] == "Row by row, attention makes a double staircase"
     assert claims["mlp"] == "A key decides 5 of 6 answer digits"
     for section in sections[2:-1]:
@@ -191,7 +195,7 @@ def test_every_hover_text_and_every_table_is_escaped_data(page):
     seen = Seen(page)
     tips = [a["data-tip"] for _, a in seen.tags if a.get("data-tip")]
     assert len(tips) > 1000
-    assert "H0 at the row of A3 gives D3 45% of its attention" in tips
+    assert "H0 at row A3 gives D3 45% of its attention" in tips
     tables = [a["data-csv"] for _, a in seen.tags if a.get("data-csv")]
     assert all(table.count("\n") > 1 for table in tables)
 

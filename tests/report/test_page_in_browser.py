@@ -20,7 +20,7 @@ def unfold(page: Page, section: str) -> None:
 
 
 def shares() -> dict[str, float]:
-    """What H0 reads at the row of A3."""
+    """What H0 reads at row A3."""
     readings = shipped_shelf().dissection.attention.readings
     return next(one.tokens for one in readings if (one.head, one.answer) == (0, "A3"))
 
@@ -46,7 +46,7 @@ def test_it_opens_in_under_two_seconds(visit, written):
 def test_the_verdict_is_what_one_sees_first(report):
     heading = report.get_by_role("heading", name=headline(shipped_shelf()))
     assert heading.bounding_box()["y"] < 400
-    assert report.get_by_role("navigation").get_by_role("link").count() == 15
+    assert report.get_by_role("navigation").get_by_role("link").count() == 13
 
 
 def test_the_story_takes_four_screens_and_the_evidence_is_a_line_each(report):
@@ -80,12 +80,12 @@ def test_every_sum_opens_in_the_explorer(report):
 
 
 def test_pointing_at_a_mark_or_a_cell_shows_its_value(report):
-    mark = report.locator("#figure-reads [data-tip^='H0 at the row of A3 gives D3']")
+    mark = report.locator("#figure-reads [data-tip^='H0 at row A3 gives D3']")
     mark.scroll_into_view_if_needed()
     assert report.locator("#tip").is_hidden()
     mark.hover()
     told = report.locator("#tip").inner_text()
-    assert told == f"H0 at the row of A3 gives D3 {brief(shares()['D3'])} of its attention"
+    assert told == f"H0 at row A3 gives D3 {brief(shares()['D3'])} of its attention"
     report.keyboard.press("Escape")
     assert report.locator("#tip").is_hidden()
     unfold(report, "certificate")
@@ -109,13 +109,13 @@ def test_one_click_saves_a_figure_and_its_numbers(report):
     assert name == "staircase.svg"
     root = ET.fromstring(content)
     titles = [node.text for node in root.iter("{http://www.w3.org/2000/svg}title")]
-    said = [title for title in titles if title.startswith("A4 → A3: D3 gets ")]
-    assert said[0] == f"A4 → A3: D3 gets {percent(shares()['D3'])} of the attention"
+    said = [title for title in titles if title.startswith("A3: D3 gets ")]
+    assert said[0] == f"A3: D3 gets {percent(shares()['D3'])} of the attention"
     assert "data-tip" not in content
     name, content = saved(report, "#figure-staircase [data-save=csv]")
     assert name == "staircase.csv"
     rows = list(csv.DictReader(io.StringIO(content)))
-    (a3,) = [r for r in rows if (r["panel"][:2], r["row"], r["column"]) == ("H0", "A4 → A3", "D3")]
+    (a3,) = [r for r in rows if (r["panel"][:2], r["row"], r["column"]) == ("H0", "A3", "D3")]
     assert float(a3["share"]) == pytest.approx(shares()["D3"], abs=0.001)
 
 

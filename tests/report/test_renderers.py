@@ -102,7 +102,8 @@ def test_many_answers_are_a_table():
 def test_a_study_ends_with_the_verdict_an_example_and_the_proof():
     told = " ".join(printed(parts_of(shipped_shelf())).split())
     assert told.startswith("Right in 99.19% of all questions; not safe where")
-    assert "It fails most often on sums like 991+9" in told
+    assert "of the wrong answers are to sums in which two neighbouring columns sum to 9" in told
+    assert "such as 991+9, where a carry must pass two nines. A nine is a column that" in told
     assert "So much is proved of 10,000,000,000 questions." in told
 
 

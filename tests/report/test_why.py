@@ -18,13 +18,13 @@ def run():
 
 
 def test_the_papers_example_is_drawn_with_its_carry_its_readers_and_its_blind_column(run):
-    drawn = sum_figure(run.ask("445+555"))
+    drawn = sum_figure(run.ask("445+555"), whose="fast-5")
     svg = drawn.page_svg()
     assert {"H0", "H1", "H2", "no head", "model", "truth"} <= set(texts(svg))
     assert "the carry for A3 is made in column 0" in texts(svg)
     assert texts(svg).count("1") == 3 + 1, "three carries, and the true digit"
     assert "the heads read columns 3, 2 and 1; not read, but needed: column 0" in drawn.description
-    assert drawn.title == "445+555 = 000000"
+    assert drawn.title == "fast-5: 445+555 = 000000, wrong"
 
 
 def test_a_right_sum_has_no_blind_column_and_nothing_orange(run):
@@ -69,7 +69,7 @@ def test_the_section_says_in_a_sentence_what_the_picture_shows(run):
     assert isinstance(picture, Picture)
     assert lead.text.startswith("A3 is 0 and should be 1: the carry is made in column 0")
     assert "No head reads column 0" in lead.text
-    assert general.facts["In general"] == run.faithfulness().sight.statement
+    assert general.facts["Measured, in general"] == run.faithfulness().sight.statement
     assert section.title == "Why it breaks: 445+555"
     assert shown_sum(section) == "445+555", "the explorer opens on it"
 
@@ -79,11 +79,11 @@ def test_next_to_it_stands_the_model_that_reads_every_column(run):
     section = why_section([(one.shelf(), one.model()) for one in (run, exact)])
     *_, told, picture, _ = section.parts
     assert told.text == (
-        "`exact-5`: To write A3 of 445+555, the heads read columns 3, 2, 1 and 0: it is right. "
-        "The model is proved to answer all 10,000,000,000 questions right in any float32 "
-        "evaluation."
+        "`exact-5` has five heads. To write A3 of 445+555, they read columns 3, 2, 1 and 0, and A3 "
+        "is right. The model is proved to answer all 10,000,000,000 questions right in any "
+        "float32 evaluation."
     )
-    assert picture.figure.title == "445+555 = 001000"
+    assert picture.figure.title == "exact-5: 445+555 = 001000, right"
 
 
 def test_a_model_that_is_proved_says_that_no_failing_sum_exists():

@@ -21,7 +21,8 @@ from carryscope.verification.algorithms import (
     look_ahead,
     shipped,
 )
-from carryscope.verification.own_algorithm import load_function, own_algorithm
+from carryscope.verification.own_algorithm import own_algorithm
+from carryscope.verification.own_function import load_function
 
 EXACT = "exact addition"
 

@@ -31,7 +31,7 @@ def test_a_built_adder_is_wrong_where_it_is_blind_and_a_carry_arrives(reach):
         # A cell holds every question with this many nines below; 45 of 90 that end carry.
         ends = cell.depth < k
         assert cell.wrong.estimate == pytest.approx(0 if read or not ends else 0.5)
-    assert "Of all wrong digits, all (above" in found.statement
+    assert "Every wrong digit that was found is a guess of this kind (at least" in found.statement
 
 
 def test_the_chance_to_be_blind_is_the_exact_one():

@@ -58,13 +58,15 @@ def export(run: RunName, /, *, out: OutFile = None, tags: bool = True, json: Jso
         Write behaviors.json next to it, what fails without each node; and features.json, what each
         node is for, if the run was dissected. Both are in the format of the paper's authors.
     """
-    from carryscope.core.storage import write_json
+    from carryscope.core.storage import check_place, write_json
     from carryscope.model.transformer_lens import hooked_transformer_config, write_state_dict
 
     chosen = opened(run)
     model = chosen.model()
     path = place(chosen, "model.pth", out)
     tagged = _tags(chosen, path) if tags else {}
+    for file in tagged:
+        check_place(file)
     write_state_dict(model, path)
     for file, nodes in tagged.items():
         write_json(file, nodes)

@@ -133,10 +133,11 @@ def faithful(
         An algorithm of your own to compare with: file.py:name.
     """
     from carryscope.stages import FAITHFULNESS
+    from carryscope.verification.own_function import apart
 
     chosen = opened(run)
-    with bars(threads) as progress:
-        found = chosen.faithfulness(algorithm, seed=seed, again=again, progress=progress)
+    with bars(threads) as progress, apart(algorithm) as own:
+        found = chosen.faithfulness(own, seed=seed, again=again, progress=progress)
     print_finding(found, chosen.directory / FAITHFULNESS.file, json=json, verbose=verbose)
 
 

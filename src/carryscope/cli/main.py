@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carryscope.core.errors import CallError, WorkError, command, program
+from carryscope.core.machine import check_addresses
 from carryscope.core.progress import Stopped
 from carryscope.core.words import visible
 from carryscope.version import __version__
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 2000
 """Characters of an error at most: a sum may have a million digits."""
+
+TOO_LITTLE_MEMORY = "There is too little memory for this."
+
+NO_MEMORY = ("allocate memory", "failed to map segment")
+"""How torch, and the system when it loads a library, say so."""
 
 COMMANDS = {
     "study": ("study:study", "Train a model and see what it learned: the place to start."),
@@ -85,6 +91,7 @@ def run(arguments: Sequence[str], other: App | None = None) -> int:
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:2], "--help"]
     try:
+        check_addresses()
         if other is None:
             _check_command(arguments)
         app = other or make_app(arguments[0] if arguments else None)
@@ -98,7 +105,11 @@ def run(arguments: Sequence[str], other: App | None = None) -> int:
         return _failed(f"{stop} Continue with: {command(*arguments)}", 1)
     except (WorkError, OSError, MemoryError) as error:
         _flush_nothing() if isinstance(error, OSError) else None
-        return _failed(error if str(error) else "There is too little memory for this.", 1)
+        return _failed(error if str(error) else TOO_LITTLE_MEMORY, 1)
+    except (RuntimeError, ImportError) as error:
+        if not any(words in f"{error} {error.__cause__}" for words in NO_MEMORY):
+            raise
+        return _failed(TOO_LITTLE_MEMORY, 1)
     except KeyboardInterrupt:
         return _failed("Interrupted.", 1)
     return 0

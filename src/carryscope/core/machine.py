@@ -17,6 +17,10 @@ SLEEP_SOON = {"GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "0"}
 """How long a thread spins before it sleeps: for GNU's OpenMP some microseconds, for Intel's not at
 all. Without other work a step takes as long as with spinning, measured to a millisecond."""
 
+ADDRESSES = 1 << 30
+"""Bytes of addresses that Python with torch takes. With less, libraries fail in ways of their own,
+or end the process."""
+
 USUAL_MEMORY = 16 << 30
 """Taken for the machine's memory where the system does not say."""
 
@@ -82,11 +86,25 @@ def memory() -> int:
         limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     with suppress(OSError, ValueError):
         limits.append(int(CONTAINER_LIMIT.read_text()))
+    return min(limit for limit in (*limits, _addresses()) if limit > 0)
+
+
+def _addresses() -> int:
+    """The bytes of addresses that the system allows this process, or -1 if it sets no limit."""
     with suppress(ImportError):
         import resource
 
-        limits.append(resource.getrlimit(resource.RLIMIT_AS)[0])
-    return min(limit for limit in limits if limit > 0)
+        return resource.getrlimit(resource.RLIMIT_AS)[0]
+    return -1
+
+
+def check_addresses() -> None:
+    """Refuse to start where torch could not even be loaded."""
+    if 0 < (limit := _addresses()) < ADDRESSES:
+        raise CallError(
+            f"carryscope needs {ADDRESSES / 1e9:.1f} GB of addresses (ulimit -v). "
+            f"There are {limit / 1e9:.1f} GB."
+        )
 
 
 def check_memory(needed: int | float, what: str) -> None:

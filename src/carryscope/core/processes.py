@@ -45,8 +45,8 @@ class LocalProcesses:
     """Processes, each with a thread that sends it calls and replaces it if it is lost."""
 
     def __init__(self, count: int, threads: int, shared: Any) -> None:
-        self._start = partial(_LocalProcess, threads, pickle.dumps(shared))
-        self._idle: SimpleQueue[_LocalProcess | None] = SimpleQueue()
+        self._start = partial(LocalProcess, threads, pickle.dumps(shared))
+        self._idle: SimpleQueue[LocalProcess | None] = SimpleQueue()
         """A place for each process that is idle; None where one is to be started."""
         for _ in range(count):
             self._idle.put(None)
@@ -82,7 +82,7 @@ class LocalProcesses:
                 process.end()
 
 
-class _LocalProcess:
+class LocalProcess:
     """A process and the pipe to it. If the process is killed, the pipe raises an error at once.
 
     Only the process itself holds the other end, so a write to it or a read from it cannot hang.
@@ -99,9 +99,11 @@ class _LocalProcess:
         theirs.close()
         self._pipe.send_bytes(shared)
 
-    def made(self, call: bytes) -> tuple[bool, Any]:
-        """Whether a call worked, and its result or its error."""
+    def made(self, call: bytes, seconds: float | None = None) -> tuple[bool, Any]:
+        """Whether a call worked, and its result or its error. It may take so long."""
         self._pipe.send_bytes(call)
+        if not self._pipe.poll(seconds):
+            raise TimeoutError
         worked, result = pickle.loads(self._pipe.recv_bytes())
         return worked, result
 
@@ -109,6 +111,11 @@ class _LocalProcess:
         """Let the process leave."""
         self._pipe.close()
         self._process.join()
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self.end()
 
 
 def _serve(pipe: Connection, threads: int) -> None:
@@ -142,7 +149,7 @@ def _answer(shared: bytes, call: bytes) -> bytes:
     try:
         function, item = pickle.loads(call)
         return pickle.dumps((True, function(_unpickled(shared), item)))
-    except Exception as error:
+    except BaseException as error:
         error.add_note(f"In a worker:\n{format_exc()}")
         try:
             return pickle.dumps((False, error))
@@ -151,6 +158,10 @@ def _answer(shared: bytes, call: bytes) -> bytes:
 
 
 def reason(error: BaseException) -> str:
-    """Why a call failed, in one line."""
-    line = " ".join(str(error).split())
-    return line if isinstance(error, CallError | WorkError) else f"{type(error).__name__}: {line}"
+    """Why a call failed, in one line, even if its error cannot say it."""
+    line = ""
+    with suppress(Exception):
+        line = " ".join(str(error).split())
+    if isinstance(error, CallError | WorkError):
+        return line
+    return f"{type(error).__name__}: {line}".removesuffix(": ")

@@ -20,7 +20,7 @@ T = TypeVar("T")
 LOCK_FILE = ".lock"
 
 RUN_FILES = ("config.json", "model.safetensors", "metrics.jsonl", "readme.md", LOCK_FILE)
-RUN_FOLDERS = ("findings", "checkpoint", "rounds")
+RUN_FOLDERS = ("findings", "checkpoint", "rounds", "kept")
 """What a run is made of. Every run has the first of these files, and one of the others."""
 
 
@@ -68,7 +68,7 @@ def check_place(path: Path) -> None:
     with writing(path):
         _check_is_no_part_of_a_run(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _mode_to_keep(path)
+        check_ordinary(path)
         tempfile.TemporaryFile(dir=path.parent).close()
 
 
@@ -83,16 +83,20 @@ def _check_is_no_part_of_a_run(path: Path) -> None:
                 raise CallError(f"{path} is part of the run at {run}. Choose another --out.")
 
 
-def _mode_to_keep(path: Path) -> int:
-    """The permissions of the file that is there, or those of a new one.
+def check_ordinary(path: Path) -> None:
+    """Refuse to replace a device, a pipe or a link: that would destroy something else.
 
-    A device, a pipe or a link is refused: replacing it would destroy something else. So is a file
-    in a folder of a run that is a link: it may lead anywhere.
+    So is a file refused in a folder of a run that is a link: it may lead anywhere.
     """
     astray = path.parent.name in RUN_FOLDERS and path.parent.is_symlink()
     if astray or path.is_symlink() or (path.exists() and not path.is_file()):
         kind = "a directory" if path.is_dir() else "not an ordinary file"
         raise CallError(f"Cannot write {path}: it is {kind}. Choose another --out.")
+
+
+def _mode_to_keep(path: Path) -> int:
+    """The permissions of the file that is there, or those of a new one."""
+    check_ordinary(path)
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -144,7 +148,7 @@ def only_writer(directory: Path, *, wait: float = 0) -> Iterator[None]:
     lock = filelock.FileLock(path, is_singleton=False)
     with writing(path):
         directory.mkdir(parents=True, exist_ok=True)
-        _mode_to_keep(path)
+        check_ordinary(path)
         try:
             lock.acquire(timeout=wait)
         except filelock.Timeout as error:

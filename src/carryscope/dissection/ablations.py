@@ -20,8 +20,9 @@ from carryscope.core.progress import Advance, unheard
 from carryscope.core.words import percent
 from carryscope.dissection.attention import predicted_at
 from carryscope.dissection.engine import UNCHANGED, Engine
-from carryscope.dissection.interventions import PATTERN, Cut, all_nodes
+from carryscope.dissection.interventions import PATTERN, Cut, all_nodes, head_name
 from carryscope.dissection.samples import Samples
+from carryscope.model.config import ModelConfig
 from carryscope.model.transformer import Transformer, initialise
 from carryscope.task.operation import Array
 
@@ -166,7 +167,7 @@ def study_nodes(engine: Engine, samples: Samples, advance: Advance = unheard) ->
         how="mean",
         clean=Share.of_hits(correct),
         nodes=effects,
-        statement=_nodes_statement(effects),
+        statement=_nodes_statement(effects, engine.config),
     )
 
 
@@ -182,13 +183,15 @@ def _turned(
     }
 
 
-def _nodes_statement(effects: list[NodeEffect]) -> str:
+def _nodes_statement(effects: list[NodeEffect], config: ModelConfig) -> str:
     useful = [effect for effect in effects if effect.useful]
     if not useful:
         return "No node is useful: without any one of them, no question fails."
     worst = max(useful, key=lambda effect: effect.fails.estimate)
-    rows = [effect.row for effect in useful]
+    names, rows = config.layout.row_names, [effect.row for effect in useful]
+    part = "the MLP" if worst.head is None else head_name(worst.layer, worst.head, config.layers)
     return (
-        f"{len(useful)} of {len(effects)} nodes are useful, at rows {min(rows)} to {max(rows)}. "
-        f"Without {worst.node}, {percent(worst.fails.estimate)} of the questions fail."
+        f"{len(useful)} of {len(effects)} nodes are useful, at rows {names[min(rows)]} to "
+        f"{names[max(rows)]}. Without {part} at row {names[worst.row]}, "
+        f"{percent(worst.fails.estimate)} of the questions fail."
     )

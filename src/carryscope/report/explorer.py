@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,7 +28,8 @@ from carryscope.report.lapse import moments
 from carryscope.report.nodes import UNKNOWN, UNUSED, node_words
 from carryscope.report.sections.verdict import is_proved
 from carryscope.report.shelf import Shelf
-from carryscope.report.words import is_sum, nines, row_names
+from carryscope.report.words import is_sum, nines
+from carryscope.shipped import run_directory
 from carryscope.task.operation import ADD, BASE, SUBTRACT, Operation
 from carryscope.task.questions import Questions
 from carryscope.task.tokens import POSITIVE, Format
@@ -83,7 +83,7 @@ def live_model(shelf: Shelf, model: Transformer, question: str = "") -> LiveMode
         "layout": _layout(model.config),
         "start": question,
         "examples": chosen,
-        "moments": moments(Path(shelf.where), model.config, sums),
+        "moments": moments(run_directory(shelf.where), model.config, sums),
         "sayings": sayings(found),
         "failures": _failures(risk, model) if risk else None,
         "proved": is_proved(shelf),
@@ -123,7 +123,6 @@ def examples(layout: Format) -> list[dict[str, str]]:
 def _layout(config: ModelConfig) -> dict[str, Any]:
     """The shape of the model and of its questions, as the page's scripts call them."""
     layout = config.layout
-    names = layout.position_names
     operations = [_operation(one) for one in layout.operation.each_part]
     return {
         "digits": config.digits,
@@ -138,9 +137,9 @@ def _layout(config: ModelConfig) -> dict[str, Any]:
         "firstRow": layout.first_row,
         "lastRow": layout.answer_rows.stop,
         "allRows": list(range(layout.answer_rows.stop)),
-        "positionNames": names,
+        "positionNames": layout.position_names,
         "answerNames": layout.answer_names,
-        "rowNames": [*names[: layout.first_row], *row_names(layout)],
+        "rowNames": layout.row_names,
         "epsilon": LAYER_NORM_EPSILON,
         "operations": operations,
         "operation": operations[0] | {"words": layout.operation.words},

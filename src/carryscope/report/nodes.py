@@ -12,6 +12,7 @@ from carryscope.dissection.ablations import NodeEffect
 from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.hypotheses import in_words
 from carryscope.dissection.subtasks import Purpose
+from carryscope.report.words import in_short
 
 UNUSED, UNKNOWN = "unused", "??"
 """In place of what a node carries: no question needs it, or nothing was found."""
@@ -21,7 +22,7 @@ class NodeWords(NamedTuple):
     """What is known about a node."""
 
     carries: str
-    """`BA(3)`, or one of the two words above."""
+    """"base sum of column 3", or one of the two words above."""
     sentence: str
     fails: float | None
     """The share of questions that fail without it; none if none does, or it was not tested."""
@@ -54,7 +55,8 @@ def _words(
     row, layer = (int(part[1:]) for part in node.split(".")[:2])
     if layer == found.model.layers - 1:  # such a node serves one digit, which needs no name
         carries = carries.replace(f"{found.model.layout.position_names[row + 1]}.", "")
-    return NodeWords(carries, " ".join(lines), effect.fails.estimate if effect else None)
+    short = in_short(carries, found.model.layout.operation)
+    return NodeWords(short, " ".join(lines), effect.fails.estimate if effect else None)
 
 
 def _without(effect: NodeEffect) -> str:
@@ -74,8 +76,8 @@ def _members(purpose: Purpose) -> list[str]:
 def _purpose(purpose: Purpose, node: str, known: dict[str, str]) -> str:
     meaning = known.get(purpose.kind, purpose.variable).replace("{}", f"column {purpose.column}")
     others = [f"H{head}" for head in purpose.heads if not node.endswith(f".H{head}")]
-    together = f", together with {' and '.join(others)}" if others else ""
+    carries = f"Together with {' and '.join(others)} it carries" if others else "Carries"
     return (
-        f"Carries {purpose.variable}{together}: {meaning}. Put in from another question, "
-        f"{purpose.digit} follows it in {brief(purpose.follows.estimate)} of pairs."
+        f"{carries} {meaning}. Put in from another question, {purpose.digit} follows it in "
+        f"{brief(purpose.follows.estimate)} of pairs."
     )

@@ -29,7 +29,6 @@ from carryscope.report.figures.canvas import head_colours
 from carryscope.report.findings import parts_of
 from carryscope.report.parts import Explorer, Part, Section, flat
 from carryscope.report.sections.report import report_sections
-from carryscope.report.sections.why import shown_sum, why_section
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Table
 from carryscope.task.tokens import Format
@@ -83,11 +82,9 @@ def report_page(shelf: Shelf, live: Sequence[Live] = ()) -> Page:
 
     Without a model there is no explorer in the page, and no sum is drawn.
     """
-    why = why_section(live)
-    sections = report_sections(shelf, [live_model(*one, shown_sum(why)) for one in live], why)
     verb = shelf.config.model.layout.operation.words.verb
     title = f"How {shelf.name} {verb} {shelf.config.model.digits}-digit numbers"
-    return page_of(title, "carryscope report", sections)
+    return page_of(title, "carryscope report", report_sections(shelf, live))
 
 
 def explorer_page(live: Sequence[Live], question: str = "") -> Page:

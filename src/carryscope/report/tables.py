@@ -128,6 +128,6 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 def _cell(value: Any) -> Any:
     """A quote before text that a spreadsheet would run as a formula.
 
-    Our own row names, such as "= → A5", are none.
+    Our own names, such as "=" and "445+555", are none.
     """
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

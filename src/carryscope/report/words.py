@@ -6,6 +6,7 @@ In: counts and findings. Out: a few words, meaning first and the code for it beh
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING
 
 from carryscope.core.errors import CallError
@@ -38,6 +39,21 @@ def run_lengths(words: Words) -> str:
         f"Carrying: how many columns in a row pass a {words.carry} on, at most. "
         "Quiet: how many in a row would, and none arrives"
     )
+
+
+def in_short(carries: str, operation: Operation) -> str:
+    """The same in a table: `BA(3)` is "base sum of column 3"."""
+    names, words = operation.subtasks, operation.words
+    short = {
+        names.base: f"base {words.question} of column {{}}",
+        names.makes: f"{words.carry} from column {{}}",
+        names.passes: f"{words.passing} in column {{}}",
+        "state": "state of column {}",
+        "carry_in": f"{words.carry} into column {{}}",
+        "digit": "digit A{}",
+    }
+    variable = r"([\w/]+)\((\d+)\)"
+    return re.sub(variable, lambda one: short.get(one[1], one[0]).format(one[2]), carries)
 
 
 STAIRCASE = {
@@ -100,9 +116,3 @@ def head_titles(finding: AttentionFinding, layers: int) -> dict[tuple[int, int],
     return {
         place: f"{head_name(*place, layers)}, {role}" for place, role in head_roles(finding).items()
     }
-
-
-def row_names(layout: Format) -> list[str]:
-    """Answer rows by what they read and predict: "= → A5", "A5 → A4" ..."""
-    names = layout.position_names
-    return [f"{names[row]} → {names[row + 1]}" for row in layout.answer_rows]

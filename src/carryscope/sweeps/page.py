@@ -14,6 +14,7 @@ from urllib.parse import quote
 from carryscope.core.storage import write_bytes
 from carryscope.core.words import between, brief, counted, with_interval
 from carryscope.dissection.attention import AttentionFinding
+from carryscope.report.figures.canvas import HEADS
 from carryscope.report.figures.curves import loss_charts
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import panelled
@@ -26,7 +27,8 @@ from carryscope.report.sections.verification import case_cell
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Cell, Table
 from carryscope.report.words import look_ahead, shape
-from carryscope.sweeps.finding import Sweep, best_algorithm, roles_read
+from carryscope.shipped import run_directory
+from carryscope.sweeps.finding import Sweep, roles_read
 from carryscope.task.tokens import Format
 from carryscope.verification.cases import pooled
 from carryscope.verification.faithfulness import PREDICTS_ANSWERS, PREDICTS_ERRORS
@@ -72,16 +74,17 @@ def _compared(shelves: Sequence[Shelf]) -> list[Section]:
 
 
 def _failures(shelves: Sequence[Shelf]) -> Table:
-    """Wrong digits by the nines below them, a line for each run."""
+    """Wrong digits by the nines below them, a column for each run."""
     cases = [(one.name, case) for one in shelves if one.risk for case in pooled(one.risk.cases)]
     words = next(one.risk.words for one in shelves if one.risk)
     return Table.crossed(
         "failures",
         f"Wrong digits, by the {words.passing_plural} directly below them",
-        cases,
-        "run",
-        row=lambda item: item[0],
-        column=lambda item: look_ahead(item[1], words),
+        sorted(cases, key=lambda item: item[1].depth),
+        "below",
+        row=lambda item: look_ahead(item[1], words),
+        column=lambda item: item[0],
+        order=[one.name for one in shelves if one.risk],
         cell=lambda item: case_cell(item[1], f"{item[0]}, {look_ahead(item[1], words)}"),
         caption="Teacher-forced, answer digits at all places together. '<': none failed.",
     )
@@ -101,21 +104,18 @@ def _index(shelves: Sequence[Shelf], place: Path) -> Section:
                 with_interval(one.risk.teacher_forced) if one.risk is not None else "not measured"
             ),
             "heads read": lambda one: roles_read(found) if (found := _attention(one)) else "",
-            "agrees best with": lambda one: (
-                best_algorithm(one.faithfulness.agreement) if one.faithfulness is not None else ""
-            ),
             "model": lambda one: f"{one.config.preset or 'imported'}: {shape(one.config.model)}",
         },
         "A name opens the report of its run, if it was written.",
-        text=["agrees best with"],
-        prose=["verdict", "proved", "heads read", "model"],
+        text=["model"],
+        prose=["verdict", "proved", "heads read"],
     )
     return Section("runs", "Run by run", "Runs", [table])
 
 
 def _linked(shelf: Shelf, place: Path) -> str:
     """The name of a run, as a link to its report if there is one."""
-    report = Path(shelf.where) / REPORT_FILE
+    report = run_directory(shelf.where) / REPORT_FILE
     if not report.exists():
         return shelf.name
     near = Path(os.path.relpath(report.resolve(), place.resolve()))
@@ -136,8 +136,8 @@ def _staircases(shelves: Sequence[Shelf]) -> Figure:
         "Small panels, one for each run: a row for each answer digit, a column for each pair of "
         "question digits, and in it the heads that read it most. The double staircase is present "
         f"in {present} of {len(seen)} runs.",
-        "Numbers are heads, each at the column that gets most of its attention; the darker, the "
-        "more.",
+        "Numbers are heads, each at the column that gets most of its attention; the stronger, "
+        "the more.",
     )
 
 
@@ -149,6 +149,7 @@ def _reads(name: str, layout: Format, finding: AttentionFinding) -> Table:
         shares = [f"H{r.head} gives it {brief(r.share.estimate)} of its attention" for r in here]
         return Cell(
             "".join(str(reading.head) for reading in here),
+            tone=f"head-{here[0].head % len(HEADS)}" if here else "",
             shade=max((reading.share.estimate for reading in here), default=0.0),
             tip=f"{name}, {answer}, column {column}: {', '.join(shares) or 'no head'}",
         )

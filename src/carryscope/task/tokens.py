@@ -97,6 +97,12 @@ class Format:
         first, second = [f"D{i}" for i in columns], [f"D'{i}" for i in columns]
         return [*first, self.operation.symbol, *second, "=", *self.answer_names]
 
+    @property
+    def row_names(self) -> list[str]:
+        """D4 .. D'0, A5 .. A0: a row is named by the token that it writes, or if it writes none by
+        the one that it reads."""
+        return [*self.position_names[: self.first_row], *self.answer_names]
+
     def parse(self, text: str) -> Questions:
         """One question from what a person types."""
         return parse_question(text, self.digits, self.operation)

@@ -17,7 +17,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from carryscope.core.errors import CallError
+from carryscope.core.errors import CallError, require
 from carryscope.core.storage import read_bytes, write_bytes, writing
 from carryscope.model.files import read_tensors, write_tensors
 from carryscope.training.losses import StepRecord
@@ -27,6 +27,9 @@ CHECKPOINT_FILE = Path("checkpoint") / "state.safetensors"
 METRICS_FILE = "metrics.jsonl"
 KEPT = "kept"
 """The folder of the weights that a training leaves on its way."""
+
+MOST_KEPT = 200
+"""Steps whose weights are kept at most: a page with more takes minutes to write."""
 
 
 def save_checkpoint(trainer: Trainer, seconds: float, directory: Path) -> None:
@@ -71,10 +74,12 @@ def keep_weights(trainer: Trainer, directory: Path) -> None:
 
 def kept_weights(directory: Path) -> Iterator[tuple[int, dict[str, Tensor]]]:
     """The steps whose weights were kept, in order, with the weights."""
-    for path in sorted((directory / KEPT).glob("*.safetensors")):
-        if path.stem.isdecimal():
-            tensors, _ = read_tensors(path)
-            yield int(path.stem), {name: tensor.float() for name, tensor in tensors.items()}
+    paths = [path for path in (directory / KEPT).glob("*.safetensors") if path.stem.isdecimal()]
+    few = len(paths) <= MOST_KEPT
+    require(few, f"{directory / KEPT} must have at most {MOST_KEPT} files", len(paths))
+    for path in sorted(paths):
+        tensors, _ = read_tensors(path)
+        yield int(path.stem), {name: tensor.float() for name, tensor in tensors.items()}
 
 
 class MetricsWriter:

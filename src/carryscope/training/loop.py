@@ -28,6 +28,7 @@ from carryscope.model.files import (
 from carryscope.model.transformer import Transformer
 from carryscope.training.checkpoint import (
     CHECKPOINT_FILE,
+    MOST_KEPT,
     MetricsWriter,
     keep_weights,
     load_checkpoint,
@@ -61,7 +62,8 @@ def train(
     `keep_checkpoints` steps on the way are kept. A finished run is not trained again.
     """
     require(checkpoint_every >= 0, "checkpoint_every must be at least 0", checkpoint_every)
-    require(keep_checkpoints >= 0, "keep_checkpoints must be at least 0", keep_checkpoints)
+    few = 0 <= keep_checkpoints <= MOST_KEPT
+    require(few, f"keep_checkpoints must be between 0 and {MOST_KEPT}", keep_checkpoints)
     check_memory(memory_needed(config), "This training")
     if threads is None:
         threads = note_in_checkpoint(directory, "threads") or None

@@ -1,4 +1,4 @@
-"""An algorithm of the user's own: a function, maybe from a Python file, checked before use.
+"""An algorithm of the user's own: a function, checked before use.
 
 In: a function from `Columns` to answer digits, units first. Out: an `Algorithm`, or an error in one
 line that says what is wrong. This one never passes a carry on:
@@ -13,13 +13,7 @@ line that says what is wrong. This one never passes a carry on:
 
 from __future__ import annotations
 
-import contextlib
-import runpy
-import sys
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -28,42 +22,20 @@ from carryscope.dissection.samples import Samples
 from carryscope.task.columns import Columns
 from carryscope.task.operation import ADD, BASE, Array, Operation
 from carryscope.verification.algorithms import Algorithm
+from carryscope.verification.own_function import Function, contained, described
 
 PROBES = 2000
 """Questions with many propagating columns, on which an algorithm is tried before use."""
 
 
-def load_function(place: str) -> Callable[[Columns], Any]:
-    """The function `name` of `file.py`, given as `file.py:name`.
-
-    This runs the file, so use only files you trust.
-    """
-    file, colon, name = place.rpartition(":")
-    if not (colon and file and name):
-        raise CallError(f"An algorithm is given as file.py:name. Got '{place}'.")
-    if not Path(file).is_file():
-        raise CallError(f"There is no file {file}. An algorithm is given as file.py:name.")
-    with _contained(f"{file} cannot be run"):
-        defined = runpy.run_path(file, run_name="carryscope_algorithm")
-    functions = {key: value for key, value in defined.items() if callable(value)}
-    if name not in functions:
-        ours = [key for key in functions if key[:1] != "_"]
-        raise CallError(f"{file} has no function '{name}'. It has: {', '.join(ours) or 'none'}.")
-    found: Callable[[Columns], Any] = functions[name]
-    return found
-
-
-def own_algorithm(
-    function: Callable[[Columns], Any], digits: int, operation: Operation = ADD
-) -> Algorithm:
+def own_algorithm(function: Function, digits: int, operation: Operation = ADD) -> Algorithm:
     """An algorithm whose only variable is its answer, tried on questions before it is used."""
-    name = getattr(function, "__name__", "own algorithm")
-    about = (getattr(function, "__doc__", None) or "Given by the user.").strip().splitlines()[0]
+    name, about = described(function)
 
     def answer(columns: Columns) -> Array:
         sums = columns.sums.astype(np.int64)  # products of them do not overflow
         sums.setflags(write=False)
-        with _contained(f"{name} failed on {len(sums):,} questions"):
+        with contained(f"{name} failed on {len(sums):,} questions"):
             given = np.asarray(function(replace(columns, sums=sums)))
         return _checked(given, columns, f"The answer of {name}")
 
@@ -93,16 +65,3 @@ def _checked(digits: Array, columns: Columns, what: str) -> Array:
     beyond = digits[(digits < 0) | (digits >= BASE)]
     require(not beyond.size, f"{what} must have digits from 0 to {BASE - 1}", beyond[:1])
     return digits.astype(np.int64)
-
-
-@contextlib.contextmanager
-def _contained(failed: str) -> Iterator[None]:
-    """Run the user's code: what it prints is no result, and it cannot leave the directory."""
-    try:
-        with contextlib.chdir("."), contextlib.redirect_stdout(sys.stderr):
-            yield
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        why = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
-        raise CallError(f"{failed}: {why}.") from error

@@ -81,10 +81,15 @@ def on_what(finding: RiskFinding, layout: Format) -> str:
         kind = f", where a {words.carry} must pass {counted(passed, *passing)}"
     elif waiting:
         kind = f", where no {words.carry} reaches {counted(waiting, *passing)}"
-    share = percent(failure.contribution / finding.teacher_forced.estimate)
+    wrong, refused = finding.teacher_forced.estimate, guard(finding)
+    if refused is None:
+        share = percent(failure.contribution / wrong)
+        like = f"{words.question}s like {failure.simplest}"
+        return f"It fails most often on {like}{kind}: {share} of all wrong answers."
+    share = percent(1 - refused.wrong.estimate * (1 - refused.refused) / wrong)
     return (
-        f"It fails most often on {words.question}s like {failure.simplest}{kind} "
-        f"({failure.name}, {share} of all wrong answers)."
+        f"{share} of the wrong answers are to {words.question}s in which {refused.said(words)}, "
+        f"such as {failure.simplest}{kind}."
     )
 
 
@@ -124,6 +129,13 @@ class Guard(NamedTuple):
     """The share of all questions that are refused."""
     wrong: Rate
     """How often an answer that is given is wrong."""
+
+    def said(self, words: Words) -> str:
+        """What is refused: "two neighbouring columns sum to 9"."""
+        if self.columns == 1:
+            return f"a column {words.column[State.PROPAGATE]}"
+        columns = counted(self.columns, "neighbouring column")
+        return f"{columns} {words.columns[State.PROPAGATE]}"
 
 
 def guard(risk: RiskFinding) -> Guard | None:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from jaxtyping import Bool
 
-from carryscope.core.words import with_interval
+from carryscope.core.words import percent, with_interval
 from carryscope.dissection.engine import Engine
 from carryscope.dissection.explaining import decision_read, digit_shares
 from carryscope.dissection.samples import Samples
@@ -103,15 +103,23 @@ def _cells(
 
 
 def _statement(found: SightFinding) -> str:
-    said = ["A head reads the deciding column of every digit tested."]
-    if found.wrong_if_blind is not None:
+    blind, read, explained = found.wrong_if_blind, found.wrong_if_read, found.blind_if_wrong
+    said = ["A head reads the column that decides each digit tested."]
+    if blind is not None:
         said = [
-            f"No head reads the deciding column of {with_interval(found.blind)} of digits.",
-            f"Of these, {with_interval(found.wrong_if_blind)} are wrong.",
+            f"For {with_interval(found.blind)} of digits, no head reads the column that decides "
+            f"them. There the model can only guess, and {with_interval(blind)} are wrong."
         ]
-        if found.wrong_if_read is not None:
-            said.append(f"Of the others, {with_interval(found.wrong_if_read)} are wrong.")
-    explained = found.blind_if_wrong
+    if blind is not None and read is not None:
+        most = f"none was wrong (at most {percent(read.high)}, with 95 % confidence)"
+        said.append(
+            f"Of the others, {f'{with_interval(read)} are wrong' if read.estimate else most}."
+        )
     if explained is None:
-        return " ".join([*said, "No digit is wrong."])
-    return " ".join([*said, f"Of all wrong digits, {with_interval(explained)} are blind."])
+        said.append("No digit is wrong.")
+    elif explained.estimate < 1:
+        said.append(f"Of all wrong digits, {with_interval(explained)} are guesses of this kind.")
+    else:
+        least = f"at least {percent(explained.low)}, with 95 % confidence"
+        said.append(f"Every wrong digit that was found is a guess of this kind ({least}).")
+    return " ".join(said)

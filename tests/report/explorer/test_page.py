@@ -248,7 +248,7 @@ def test_sayings_tell_a_shared_purpose_with_its_partners(found):
     subtasks = msgspec.structs.replace(found.subtasks, purposes=[shared])
     told = sayings(msgspec.structs.replace(found, subtasks=subtasks))
     assert told["nodes"]["P13.L0.H2"].startswith(
-        "Carries state(2), together with H1: whether column 2"
+        "Together with H1 it carries whether column 2 makes a carry"
     )
     assert told["nodes"]["P13.L0.H0"].startswith("What it carries was not found. Without it 84% of")
     assert told["nodes"]["P16.L0.H2"].startswith("Not used:")

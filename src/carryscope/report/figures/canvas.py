@@ -23,6 +23,9 @@ DARK = 0.6
 HEADS = ("#5fb3ea", "#4cbf9b", "#d184bb", "#d6c84a", "#8270ee", "#b8eea6")
 """One colour for each head, which the colour-blind tell apart; none of them is orange."""
 
+TONES = {"wrong": WRONG_SHADES} | {f"head-{i}": (SHADES[0], hue) for i, hue in enumerate(HEADS)}
+"""Shades of the cells of a grid by their tone; all others are blue."""
+
 CHARACTER = 6.2
 """Width of a character of the usual size, in pixels."""
 

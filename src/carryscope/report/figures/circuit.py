@@ -1,21 +1,22 @@
 """The main figures: what each head reads at each answer row, and what it carries there.
 
 In: a dissection. Out: two figures that stand side by side, in the manner of the paper's first one.
-Rows are answer rows, from "=" down. In the first stand the tokens with the number of the head that
-reads each of them, so that the double staircase shows; in the second what each head carries, what
-the MLP makes of it, and the digit that is written. A head that no question needs stays an empty
-outline.
+Rows are answer rows, each named by the digit that it writes. In the first stand the tokens with the
+number of the head that reads each of them, so that the double staircase shows; in the second what
+each head carries, and what the MLP makes of it. A head that no question needs stays an empty
+outline. Both are narrow enough for a phone.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 
 from carryscope.core.words import brief
 from carryscope.dissection.attention import Reading
 from carryscope.dissection.dissect import Dissection
 from carryscope.dissection.interventions import head_name
-from carryscope.report.figures.canvas import BLACK, CHARACTER, GREY, HEADS, PALE, Canvas
+from carryscope.report.figures.canvas import BLACK, GREY, HEADS, PALE, Canvas
 from carryscope.report.figures.figure import Figure
 from carryscope.report.nodes import UNKNOWN, UNUSED, NodeWords, node_words
 from carryscope.report.words import STAIRCASE, head_roles
@@ -23,8 +24,11 @@ from carryscope.report.words import STAIRCASE, head_roles
 LEAST_SHOWN = 0.15
 """Tokens that get less of a head's attention than this are left out."""
 
-ROW, HEADING, MARGIN, GAP = 30.0, 44.0, 62.0, 8.0
-"""Height of a row; room for the names above and left of the rows; space between two boxes."""
+ROW, HEADING, MARGIN, PART = 36.0, 44.0, 42.0, 66.0
+"""Height of a row; room for the names above and left of the rows; width of a part's column."""
+
+LINE, SMALL = 11, 9.0
+"""Characters of a line in a box, and their size."""
 
 ABOVE, BELOW = 12.0, 30.0
 """Where the two lines of names above the rows stand, in pixels."""
@@ -39,21 +43,24 @@ def reads(dissection: Dissection) -> Figure:
         f"What each head reads: {STAIRCASE[finding.staircase]}",
         f"A diagram, a row for each answer row: the tokens that each head reads. "
         f"{finding.statement}",
-        "Numbers are heads, the stronger the more attention (mean over "
-        f"{finding.questions:,} questions). Outlines: attention that no question needs.",
+        f"D and D': the digits of the two numbers; A: those of the answer. Numbers are heads, the "
+        f"stronger the more attention (mean over {finding.questions:,} questions). Outlines: "
+        "attention that no question needs.",
     )
 
 
 def circuit(dissection: Dissection) -> Figure:
     """What every head carries, row by row, and what is made of it."""
     carried = dissection.subtasks.statement if dissection.subtasks else ""
+    words = dissection.model.layout.operation.words
+    base = f"base {words.question}"
     return Figure(
         _drawn(dissection, _Layer.carries),
         "What each head carries",
-        "A diagram, a row for each answer row: what each head and the MLP carry, and the digit "
-        f"that is written. {carried}",
-        "BA(3): the base sum of column 3. state(2): whether column 2 makes a carry, passes one on "
-        "or neither. MC1(1): whether column 1 makes one. Outlines: no question needs it.",
+        f"A diagram, a row for each answer row: what each head and the MLP carry. {carried}",
+        f"{base[:1].upper()}{base[1:]}: of the two digits alone, before a {words.carry} arrives. "
+        f"State: whether a column makes a {words.carry}, passes one on or neither. Outlines: no "
+        "question needs it.",
     )
 
 
@@ -73,7 +80,7 @@ class _Layer:
         self.model, self.words = dissection.model, node_words(dissection)
         self.names = self.model.layout.position_names
         self.tokens = self.names[:-1]  # nothing comes after the last, so nothing reads it
-        self.cell = max(14.0, min(20.0, 620 / self.model.context))
+        self.cell = max(14.0, min(17.0, 620 / self.model.context))
         self.top = canvas.height + (24.0 if layer else 0.0)
         self.rows = {
             row: self.top + HEADING + ROW * (i + 0.5)
@@ -86,33 +93,23 @@ class _Layer:
         for i, (name, symbol) in enumerate(zip(self.tokens, self._example(), strict=True)):
             x = MARGIN + self.cell * (i + 0.5)
             self.canvas.text(x, self.top + ABOVE, symbol)
-            self.canvas.text(x, self.top + BELOW, name, ink=GREY)
+            self.canvas.text(x, self.top + BELOW, name, ink=GREY, size=SMALL)
         self._attention()
 
     def carries(self) -> None:
-        """A column of boxes for each part, and the digit that is written."""
+        """A column of boxes for each part."""
         parts = [*range(self.model.heads), *([None] if self.model.d_mlp else [])]
-        widths = {
-            head: CHARACTER * max(8, *(len(self._known(row, head).carries) for row in self.rows))
-            + 10
-            for head in parts
-        }
-        right = MARGIN + sum(width + GAP for width in widths.values())
-        self._rows(right + 40)
-        left = MARGIN
-        for head, width in widths.items():
-            self._carried(head, left, width)
-            left += width + GAP
-        self.canvas.text(right + 16, self.top + ABOVE, "writes")
-        for row, y in self.rows.items():
-            self.canvas.text(right + 16, y, self.names[row + 1])
+        self._rows(MARGIN + PART * len(parts))
+        for i, head in enumerate(parts):
+            self._carried(head, MARGIN + PART * i)
 
     def _rows(self, right: float) -> None:
         """The names of the rows, every other one on a band."""
+        self.canvas.text(MARGIN - 6, self.top + BELOW, "writes", ink=GREY, anchor="end", size=SMALL)
         for i, (row, y) in enumerate(self.rows.items()):
             if i % 2 == 0:
                 self.canvas.box(0.0, y - ROW / 2, right, ROW, fill="#f6f6f6")
-            self.canvas.text(MARGIN - 10, y, f"row {self.names[row]}", anchor="end")
+            self.canvas.text(MARGIN - 10, y, self.names[row + 1], anchor="end")
 
     def _part(self, head: int | None) -> str:
         return "MLP" if head is None else head_name(self.layer, head, self.model.layers)
@@ -138,7 +135,7 @@ class _Layer:
     def _reading(self, reading: Reading, token: str, left: float, width: float) -> None:
         used = self._known(reading.row, reading.head).carries != UNUSED
         share, name = reading.tokens[token], self._part(reading.head)
-        tip = f"{name} at the row of {reading.answer} gives {token} {brief(share)} of its attention"
+        tip = f"{name} at row {reading.answer} gives {token} {brief(share)} of its attention"
         tip += "" if used else "; no question needs it there"
         span, strength = (left + 0.5, width - 1), (0.3 + 0.7 * share) * used
         self._box(span, reading.row, reading.head, str(reading.head), strength, tip)
@@ -160,17 +157,20 @@ class _Layer:
         stroke, ink = ("#444444", BLACK) if strength else (PALE, "#888888")
         top, look = self.rows[row] - ROW / 2 + 4, {"fill": fill, "stroke": stroke, "tip": tip}
         self.canvas.box(x, top, width, ROW - 8, opacity=strength, radius=3.0, **look)
-        self.canvas.text(x + width / 2, self.rows[row], text, ink=ink)
+        lines = textwrap.wrap(text, LINE)
+        for i, line in enumerate(lines):
+            y = self.rows[row] + SMALL * (i - (len(lines) - 1) / 2)
+            self.canvas.text(x + width / 2, y, line, ink=ink, size=SMALL)
 
-    def _carried(self, head: int | None, left: float, width: float) -> None:
+    def _carried(self, head: int | None, left: float) -> None:
         """The names and boxes of one part, row by row."""
         role = "" if head is None else head_roles(self.finding)[self.layer, head]
         self.canvas.text(left, self.top + ABOVE, self._part(head), anchor="start", weight="bold")
-        self.canvas.text(left, self.top + BELOW, role, ink=GREY, anchor="start")
+        self.canvas.text(left, self.top + BELOW, role, ink=GREY, anchor="start", size=SMALL)
         for row in self.rows:
             carries, tip = self._known(row, head).carries, self._known(row, head).sentence
             text = {UNUSED: "-", UNKNOWN: "?", "": "?"}.get(carries, carries)
-            self._box((left, width), row, head, text, float(carries != UNUSED), tip)
+            self._box((left, PART - 4), row, head, text, float(carries != UNUSED), tip)
             record = {"part": self._part(head), "writes": self.names[row + 1], "carries": carries}
             self.canvas.records.append(record)
 

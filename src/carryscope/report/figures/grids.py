@@ -19,14 +19,15 @@ from carryscope.report.figures.canvas import (
     CHARACTER,
     DARK,
     GREY,
+    HEADS,
     SHADES,
-    WRONG_SHADES,
+    TONES,
     Canvas,
     shaded,
 )
 from carryscope.report.figures.figure import Figure
 from carryscope.report.tables import Cell, Table
-from carryscope.report.words import STAIRCASE, head_titles, row_names
+from carryscope.report.words import STAIRCASE, head_titles
 from carryscope.task.operation import Array
 
 PAGE = 700.0
@@ -41,7 +42,8 @@ NARROW, WIDE = 9.5, 22.0
 LINE = 24.0
 """Height of a row of texts, in pixels."""
 
-RULED = "#dddddd"
+RULED, GREYS = "#dddddd", ("#ffffff", "#333333")
+"""Lines between cells; shades for all heads together."""
 
 
 def table_figure(table: Table) -> Figure:
@@ -83,11 +85,11 @@ def _grid(
             shade = getattr(cell, "shade", None)
             if shade is None and not cell:
                 continue
-            shades = WRONG_SHADES if getattr(cell, "tone", "") == "wrong" else SHADES
+            shades = TONES.get(getattr(cell, "tone", ""), SHADES)
             fill = "#ffffff" if shade is None else shaded(shade, shades)
             tip = getattr(cell, "tip", "")
             canvas.box(lefts[i], top, widths[i], height, fill=fill, stroke=RULED, tip=tip)
-            ink = "#ffffff" if (shade or 0.0) >= DARK else BLACK
+            ink = "#ffffff" if (shade or 0.0) >= DARK and len(shades) > 2 else BLACK
             if cell:
                 canvas.text((lefts[i] + lefts[i + 1]) / 2, top + height / 2, cell, ink=ink)
 
@@ -97,7 +99,13 @@ def _above(table: Table, *, upright: bool) -> float:
     return max(map(len, table.head)) * CHARACTER * 0.9 + 8 if upright else TITLE
 
 
-def panelled(tables: Sequence[Table], legend: str = "", across: int | None = None) -> Canvas:
+def panelled(
+    tables: Sequence[Table],
+    legend: str = "",
+    shades: Sequence[str] = SHADES,
+    *,
+    across: int | None = None,
+) -> Canvas:
     """Grids side by side, by default as many as fit. Names that all rows share stand once."""
     canvas, columns = Canvas(), max(len(table.head) for table in tables) - 1
     names = max(len(row[0]) for table in tables for row in table.rows) * CHARACTER + 8
@@ -129,16 +137,16 @@ def panelled(tables: Sequence[Table], legend: str = "", across: int | None = Non
             if isinstance(shown, Cell) and shown.shade is not None
         ]
     if legend:
-        _legend(canvas, legend)
+        _legend(canvas, legend, shades)
     return canvas
 
 
-def _legend(canvas: Canvas, legend: str) -> None:
+def _legend(canvas: Canvas, legend: str, shades: Sequence[str]) -> None:
     y, x = canvas.height + 12, len(legend) * CHARACTER + 12
     canvas.text(0.0, y, legend, anchor="start")
     canvas.text(x + 14, y, "0%")
     for i in range(20):
-        canvas.box(x + 28 + 8 * i, y - 5, 8.2, 10.0, fill=shaded((i + 0.5) / 20))
+        canvas.box(x + 28 + 8 * i, y - 5, 8.2, 10.0, fill=shaded((i + 0.5) / 20, shades))
     canvas.text(x + 28 + 8 * 20 + 18, y, "100%")
 
 
@@ -146,26 +154,32 @@ def staircase(dissection: Dissection) -> Figure:
     """The double staircase: where each head looks at each answer row, on average."""
     finding, layout = dissection.attention, dissection.model.layout
     assert finding is not None
-    mean, rows = _mean_pattern(finding), row_names(layout)
+    mean, rows = _mean_pattern(finding), layout.answer_names
     titles = head_titles(finding, dissection.model.layers)
     tables = [
         _pattern_table(
-            titles[layer, head], mean[layer, head], rows, layout.position_names, layout.first_row
+            titles[layer, head],
+            head,
+            mean[layer, head],
+            rows,
+            layout.position_names,
+            layout.first_row,
         )
         for layer, head in product(range(dissection.model.layers), range(dissection.model.heads))
     ]
     return Figure(
-        panelled(tables, "attention"),
+        panelled(tables, "attention", GREYS),
         f"Where the heads look: {STAIRCASE[finding.staircase]}",
         "Heat maps, one for each head: a row for each answer row, a column for each token, the "
         f"darker the more attention. {finding.statement}",
-        f"Mean attention over {finding.questions:,} questions. Each row reads the token before "
-        "the arrow and predicts the one after.",
+        f"Mean attention over {finding.questions:,} questions. A row is named by the digit that it "
+        "writes.",
     )
 
 
 def _pattern_table(
     title: str,
+    head: int,
     pattern: Float[Array, "row position"],
     rows: Sequence[str],
     tokens: Sequence[str],
@@ -179,7 +193,7 @@ def _pattern_table(
             return ""
         share = float(pattern[row, place])
         tip = f"{rows[row]}: {tokens[place]} gets {percent(share)} of the attention"
-        return Cell("", shade=share, tip=tip)
+        return Cell("", tone=f"head-{head % len(HEADS)}", shade=share, tip=tip)
 
     filled = [
         [name, *(cell(row, place) for place in range(len(tokens)))] for row, name in enumerate(rows)

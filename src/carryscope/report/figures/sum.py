@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from carryscope.dissection.asking import Answer, Digit
 from carryscope.dissection.explaining import READS, column_words
-from carryscope.report.figures.canvas import BLACK, GREY, HEADS, PALE, Canvas
+from carryscope.report.figures.canvas import BLACK, CHARACTER, GREY, HEADS, PALE, Canvas
 from carryscope.report.figures.figure import Figure
 from carryscope.task.columns import Columns
 from carryscope.task.operation import MIXED
 from carryscope.task.questions import parse_question
 
-COLUMN, LEFT, LARGE = 66.0, 64.0, 25.0
-"""Width of a column, room for names on the left, and the size of digits, in pixels."""
+COLUMN, LEFT, LARGE, SMALL = 44.0, 46.0, 22.0, 11.0
+"""Width of a column, room for names on the left, and the sizes of digits and of words, in pixels:
+narrow enough for a phone."""
 
 CARRIES, FIRST, SECOND, READERS, WRITTEN, TRUE = 62.0, 96.0, 132.0, 162.0, 204.0, 236.0
 """Where the lines of the drawing stand, in pixels."""
@@ -25,10 +26,10 @@ CARRIES, FIRST, SECOND, READERS, WRITTEN, TRUE = 62.0, 96.0, 132.0, 162.0, 204.0
 WRONG = "#b3400a"
 
 
-def sum_figure(given: Answer, at: str = "") -> Figure:
+def sum_figure(given: Answer, at: str = "", whose: str = "") -> Figure:
     """The sum at a digit; by default its first wrong one, or the one hardest to get right."""
     chosen = next((digit for digit in given.digits if digit.name == at), hardest(given))
-    return _Sum(given, chosen).figure()
+    return _Sum(given, chosen).figure(f"{whose}: " if whose else "")
 
 
 def hardest(given: Answer) -> Digit:
@@ -62,18 +63,18 @@ class _Sum:
         explained = self.focus.explanation
         self.blind = explained.blind if explained else []
 
-    def figure(self) -> Figure:
+    def figure(self, whose: str) -> Figure:
         self._columns()
         self._numbers()
         if self.at:
             self._arrow(int(Columns.of(self.question).deciding[0, self.at]))
-        verdict = "right" if self.given.correct else f"wrong, it is {self.given.truth}"
+        verdict = "right" if self.given.correct else "wrong"
         return Figure(
             self.canvas,
-            f"{self.given.question} = {self.given.answer}",
-            f"A sum written column under column, {verdict}. To write {self.focus.name} the heads "
-            f"read {column_words(list(self.read))}; not read, but needed: "
-            f"{column_words(self.blind)}.",
+            f"{whose}{self.given.question} = {self.given.answer}, {verdict}",
+            f"A sum written column under column; it is {self.given.truth}. To write "
+            f"{self.focus.name} the heads read {column_words(list(self.read))}; not read, but "
+            f"needed: {column_words(self.blind)}.",
             f"Columns in colour: what each head reads while {self.focus.name} is written. Hatched: "
             "needed, and read by no head.",
         )
@@ -82,7 +83,7 @@ class _Sum:
         return LEFT + COLUMN * (self.digits - column + 0.5)
 
     def _columns(self) -> None:
-        top, tall, wide = FIRST - 22, SECOND - FIRST + 44, COLUMN - 10
+        top, tall, wide = FIRST - 20, SECOND - FIRST + 40, COLUMN - 6
         for column in range(self.digits):
             x, heads = self._x(column) - wide / 2, self.read.get(column, [])
             for i, head in enumerate(heads):
@@ -93,7 +94,7 @@ class _Sum:
                 self._hatch(x, top, wide, tall)
             readers = "+".join(heads) or ("no head" if column in self.blind else "")
             ink = BLACK if heads else GREY
-            self.canvas.text(self._x(column), READERS, readers, ink=ink, size=11.0, weight="bold")
+            self.canvas.text(self._x(column), READERS, readers, ink=ink, weight="bold")
 
     def _hatch(self, x: float, y: float, wide: float, tall: float) -> None:
         for start in range(8, int(tall), 12):
@@ -102,7 +103,7 @@ class _Sum:
     def _numbers(self) -> None:
         names = {"carries": CARRIES, "reads": READERS, "model": WRITTEN, "truth": TRUE}
         for name, y in names.items():
-            self.canvas.text(0.0, y, name, ink=GREY, anchor="start", size=11.0)
+            self.canvas.text(0.0, y, name, ink=GREY, anchor="start", size=SMALL)
         self.canvas.text(LEFT + COLUMN / 2, SECOND, self.question.operation.symbol, size=LARGE)
         for column in reversed(range(self.digits)):
             x, pair = self._x(column), (self.question.first, self.question.second)
@@ -125,7 +126,7 @@ class _Sum:
         if digit is self.focus:
             stroke = BLACK if right else WRONG
             fill = "#ffffff" if right else "#fdf0e8"
-            self.canvas.box(x - 20, WRITTEN - 18, 40.0, 36.0, fill=fill, stroke=stroke, radius=8.0)
+            self.canvas.box(x - 18, WRITTEN - 18, 36.0, 36.0, fill=fill, stroke=stroke, radius=8.0)
         self._digit(x, WRITTEN, digit.predicted, BLACK if right else WRONG)
         self.canvas.text(x, TRUE, digit.truth, ink=GREY, size=14.0)
 
@@ -145,4 +146,6 @@ class _Sum:
         )
         origin = f"made in column {start}" if carrying else f"ruled out by column {start}"
         words = f"the carry for {self.focus.name} is {origin}"
-        self.canvas.text((x + end) / 2, 6.0, words, size=11.0)
+        half = len(words) * CHARACTER * SMALL / 20
+        middle = min((x + end) / 2, self._x(0) + COLUMN / 2 - half)
+        self.canvas.text(max(middle, half), 6.0, words, size=SMALL)

@@ -38,6 +38,8 @@ WORDS = {
     "free, writes the whole answer right.",
     "Proved wrong": "some token loses to another one. Running free, the answer is wrong there or "
     "before.",
+    "In exact arithmetic": "as if no number were rounded. A proof in any float32 evaluation covers "
+    "what rounding can change, too.",
     "Undecided": "neither. The bound was too coarse for the boxes that were tried, or time was up.",
 }
 
@@ -56,7 +58,7 @@ def certificate_section(
         *unfinished(found, where),
         Folded("What a proof is here, and how to check it", [Facts(WORDS), _effort(found), check]),
     ]
-    return evidence("certificate", "Certificate", found.statement, parts)
+    return evidence("certificate", "Proof", found.statement, parts)
 
 
 def measured_and_proved(found: Certificate, risk: RiskFinding) -> str:

@@ -16,7 +16,7 @@ from carryscope.report.figures.grids import edges, staircase
 from carryscope.report.nodes import NodeWords, node_words
 from carryscope.report.parts import Part, Picture, Section, evidence
 from carryscope.report.tables import Cell, Faint, Table
-from carryscope.report.words import STAIRCASE, row_names
+from carryscope.report.words import STAIRCASE
 
 
 def dissection_sections(found: Dissection) -> list[Section]:
@@ -63,10 +63,9 @@ def _nodes(found: Dissection) -> list[Part]:
 def node_table(found: Dissection) -> Table:
     """A line for each answer row: what each part carries there, and what fails without it."""
     assert found.nodes is not None
-    layout = found.model.layout
-    names = dict(zip(layout.answer_rows, row_names(layout), strict=True))
+    layout, carry = found.model.layout, found.model.layout.operation.words.carry
     words = node_words(found)
-    shown = {*names, *(node.row for node in found.nodes.nodes if node.useful)}
+    shown = {*layout.answer_rows, *(node.row for node in found.nodes.nodes if node.useful)}
     nodes = [node for node in found.nodes.nodes if node.row in shown]
 
     def part(node: NodeEffect) -> str:
@@ -78,12 +77,11 @@ def node_table(found: Dissection) -> Table:
         "What each node carries, and how many questions fail without it",
         sorted(nodes, key=lambda n: (n.row, n.layer, n.head is None, n.head or 0)),
         "row",
-        row=lambda node: names.get(node.row, layout.position_names[node.row]),
+        row=lambda node: layout.row_names[node.row],
         column=part,
         cell=lambda node: _node_cell(node.node, words[node.node]),
-        caption="A row reads the token before the arrow and predicts the one after. state(4): "
-        "whether column 4 makes a carry, passes one on or neither. BA(3): the base sum of column "
-        "3. ??: useful, but nothing was found.",
+        caption="A row is named by the digit that it writes. State: whether a column makes a "
+        f"{carry}, passes one on or neither. ??: useful, but nothing was found.",
     )
 
 
@@ -159,6 +157,6 @@ SECTIONS = {
     "edges": ("Edges", _edges),
     "nodes": ("Nodes", _nodes),
     "paths": ("Paths", _paths),
-    "mlp": ("Keys", _keys),
+    "mlp": ("MLP", _keys),
 }
 """The experiments of a dissection: the name in the contents, and how parts are made of it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from functools import partial
 
-from carryscope.core.words import percent
+from carryscope.core.words import listed, percent
 from carryscope.dissection.dissect import Dissection
 from carryscope.report.figures.circuit import circuit, reads
 from carryscope.report.parts import Absent, Folded, Part, Picture, Section, Sentences
@@ -95,10 +95,16 @@ def where_it_fails(finding: RiskFinding) -> str:
             f"No look-ahead was found unsafe: the worst digit, {above(worst, words)}, is wrong in "
             f"at most {percent(worst.wrong.high)}."
         )
-    least, worst = min(c.depth for c in unsafe), max(unsafe, key=lambda c: c.wrong.estimate)
+    worst = max(unsafe, key=lambda case: case.wrong.estimate)
     said = f"{above(worst, words)}, is wrong in {percent(worst.wrong.estimate)} of such questions"
-    if least == 0:
+    least: dict[str, int] = {}
+    for case in unsafe:
+        least[case.digit] = min(case.depth, least.get(case.digit, case.depth))
+    if not min(least.values()):
         none = f"digits are wrong even with no {words.passing} below"
         return f"It does not {words.base_verb}: {none}. The worst, {said}."
-    lie = "lies" if least == 1 else "lie"
-    return f"It fails once {nines(least, words)} {lie} below: the worst digit, {said}."
+    once = []
+    for depth in sorted(set(least.values())):
+        digits = listed([digit for digit in least if least[digit] == depth])
+        once.append(f"{digits} once {nines(depth, words)} {'lies' if depth == 1 else 'lie'} below")
+    return f"It fails at {', at '.join(once)}. The worst, {said}."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from carryscope.core.errors import CallError
-from carryscope.report.explorer import LiveModel
+from carryscope.report.explorer import Live, live_model
 from carryscope.report.figures.figure import Figure
 from carryscope.report.figures.grids import table_figure
 from carryscope.report.parts import Explorer, Picture, Section, flat
@@ -20,23 +20,22 @@ from carryscope.report.sections.method import method_section, missing
 from carryscope.report.sections.training import training_section
 from carryscope.report.sections.verdict import verdict_section
 from carryscope.report.sections.verification import faithfulness_section, risk_section
+from carryscope.report.sections.why import shown_sum, why_section
 from carryscope.report.shelf import Shelf
 from carryscope.report.tables import Table
 
 
-def report_sections(
-    shelf: Shelf, subjects: Sequence[LiveModel] = (), why: Section | None = None
-) -> list[Section]:
+def report_sections(shelf: Shelf, live: Sequence[Live] = ()) -> list[Section]:
     """All sections that have something to show; `method` says what is missing.
 
-    `subjects` are the models to try, and `why` is about a sum that one of them was asked.
+    The model of the run comes first in `live`, and next to it one that is proved.
     """
-    risk, proof = shelf.risk, shelf.certificate
+    risk, proof, why = shelf.risk, shelf.certificate, why_section(live)
     tried = [
-        verdict_section(shelf),
+        verdict_section(shelf, next((other for other, _ in live[1:]), None)),
         how_section(shelf),
         why,
-        _try(subjects) if subjects else None,
+        _try(live, shown_sum(why)) if live else None,
         risk_section(risk, told=True) if risk is not None else None,
         faithfulness_section(shelf.faithfulness) if shelf.faithfulness is not None else None,
         certificate_section(proof, risk, shelf.where) if proof is not None else None,
@@ -47,10 +46,11 @@ def report_sections(
     return [section for section in tried if section is not None]
 
 
-def _try(subjects: Sequence[LiveModel]) -> Section:
+def _try(live: Sequence[Live], question: str) -> Section:
     title = "Try it: the model runs in this page"
-    if len(subjects) > 1:
-        title = f"Try it, next to {subjects[1].name}: both models run in this page"
+    if len(live) > 1:
+        title = f"Try it, next to {live[1][0].name}: both models run in this page"
+    subjects = [live_model(*one, question) for one in live]
     return Section("try", title, "Try it", [Explorer(subjects)])
 
 

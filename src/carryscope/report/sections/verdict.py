@@ -5,6 +5,8 @@ In: the shelf of a run. Out: a section.
 
 from __future__ import annotations
 
+import shlex
+
 from carryscope.core.words import counted, counted_share, percent, with_interval
 from carryscope.report.parts import Facts, Part, Section, Text
 from carryscope.report.shelf import Shelf
@@ -14,13 +16,18 @@ from carryscope.task.tokens import Format
 from carryscope.verification.risk import RiskFinding
 from carryscope.verification.risk_verdict import SAFE, UNSAFE, guard, how_often, on_what
 
+PROVED = "A proof samples nothing: bounds on the model's arithmetic cover every question."
+
 UNMEASURED = "How often it fails has not been measured. Do not rely on it before that is known."
 
 
-def verdict_section(shelf: Shelf) -> Section:
-    """The verdict; it is also how a run shows itself, and how a study ends."""
+def verdict_section(shelf: Shelf, exact: Shelf | None = None) -> Section:
+    """The verdict; it is also how a run shows itself, and how a study ends.
+
+    `exact` is a model that is proved right, to use instead.
+    """
     parts: list[Part] = [
-        *_judgement(shelf),
+        *_judgement(shelf, exact),
         Text(trained(shelf)),
         *([shelf.absent["risk"]] if "risk" in shelf.absent else []),
     ]
@@ -57,16 +64,18 @@ def _from_risk(risk: RiskFinding) -> str:
     return f"{right}; no look-ahead was found unsafe"
 
 
-def _judgement(shelf: Shelf) -> list[Part]:
+def _judgement(shelf: Shelf, exact: Shelf | None) -> list[Part]:
     """How often it fails, on what, what is proved, and what to do about it."""
-    risk, often = shelf.risk, ""
+    risk, often, kind = shelf.risk, "", ""
     if risk is not None:
         often = how_often(risk.teacher_forced, int(risk.questions), risk.evaluated)
+        kind = _kind(risk, shelf.config.model.layout)
+    said = proved(shelf)
     facts = {
-        "How often": often,
-        "On what": _kind(risk, shelf.config.model.layout) if risk is not None else "",
-        "What is proved": proved(shelf),
-        "What to do": _advice(risk) if risk is not None else "",
+        "Measured: how often": often,
+        "Measured: on what": kind,
+        "Proved": said and f"{said} {PROVED}",
+        **({} if is_proved(shelf) else _advice(shelf, exact)),
     }
     known: list[Part] = [Facts({name: text for name, text in facts.items() if text})]
     return known if risk is not None else [Text(UNMEASURED, lead=True), *known]
@@ -85,25 +94,37 @@ def proved(shelf: Shelf) -> str:
 
 
 def _kind(risk: RiskFinding, layout: Format) -> str:
-    """The kind of question that it fails on; its code is grey."""
-    first = next(iter(risk.failures), None)
+    """The kind of question that it fails on."""
+    first, words = next(iter(risk.failures), None), risk.words
     if first is None or not is_sum(first.simplest, layout):
         return ""
-    return on_what(risk, layout).replace(f"({first.name},", f"(`{first.name}`,")
+    nine = f"A{'n' * risk.asked.signed} {words.passing} is a column that"
+    return f"{on_what(risk, layout)} {nine} {words.column[State.PROPAGATE]}."
 
 
-def _advice(risk: RiskFinding) -> str:
-    """What a user can do: refuse what fails."""
-    found, words = guard(risk), risk.words
-    if found is None:
-        lost = any(case.wrong.low >= UNSAFE for case in risk.cases)
-        return f"Do not use it: it does not {words.base_verb}." if lost else ""
-    columns = counted(found.columns, "neighbouring column")
-    passing = (words.columns if found.columns > 1 else words.column)[State.PROPAGATE]
-    return (
-        f"Refuse a {words.question} if {columns} {passing}: that is {percent(found.refused)} of "
-        f"all {words.question}s. Of the others, {with_interval(found.wrong)} get a wrong answer."
-    )
+def _advice(shelf: Shelf, exact: Shelf | None) -> dict[str, str]:
+    """What a user can do: refuse what fails, take another model, or repair this one."""
+    risk, model = shelf.risk, shelf.config.model
+    if risk is None or all(case.wrong.low < UNSAFE for case in risk.cases):
+        return {}
+    words, found = risk.words, guard(risk)
+    said = {"What to do": f"Do not use it: it does not {words.base_verb}."}
+    if found is not None:
+        said["What to do"] = (
+            f"Refuse a {words.question} if {found.said(words)}: that is {percent(found.refused)} "
+            f"of all {words.question}s. Of the others, {with_interval(found.wrong)} get a wrong "
+            "answer."
+        )
+    if exact is not None and is_proved(exact):
+        heads = counted(exact.config.model.heads, "head")
+        said["Or another model"] = (
+            f"`{exact.name}`, shown below, comes with carryscope. It has {heads}, and it is proved "
+            "right."
+        )
+    if model.layers == 1:
+        repair = f"carryscope repair {shlex.quote(shelf.where)} --out NEW"
+        said["Or a repair"] = f"Train a copy with the heads that it lacks: `{repair}`."
+    return said
 
 
 def trained(shelf: Shelf) -> str:

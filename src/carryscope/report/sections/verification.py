@@ -24,7 +24,7 @@ def risk_section(risk: RiskFinding, *, told: bool = False) -> Section:
     """The verdict, unless it was told, where digits are wrong, the likeliest failures."""
     parts: list[Part] = [_cases(risk)]
     parts += [_likeliest(risk)] if risk.failures else []
-    claim = where_it_fails(risk).partition(":")[0]
+    claim = where_it_fails(risk).partition(". ")[0]
     return evidence("failures", "Failures", "" if told else risk.verdict, parts, claim)
 
 
@@ -55,10 +55,9 @@ def _sign(risk: RiskFinding) -> str:
 
 def case_cell(case: CaseRisk, whose: str) -> Cell:
     """How often digits are wrong at a look-ahead; none that failed is not 0 %."""
-    rate = case.wrong
-    unseen = rate.estimate == 0 and rate.high > 0
+    rate, unseen = case.wrong, case.wrong.estimate == 0
     return Cell(
-        f"<{percent(rate.high)}" if unseen else percent(rate.estimate),
+        f"<{percent(rate.high)}" if unseen and rate.high else percent(rate.estimate),
         link=f"#explorer?case={case.digit}.{case.depth}{'+' if case.carrying else '-'}",
         tone="faint" if unseen else "wrong",
         shade=rate.estimate,
@@ -94,7 +93,7 @@ def faithfulness_section(finding: FaithfulnessFinding) -> Section:
         Folded("What each algorithm does", [Facts(about)]),
         Folded("Tests inside the model", [_inside(finding)]),
     ]
-    return evidence("algorithms", "Algorithm 1", finding.verdict, parts)
+    return evidence("algorithms", "Algorithms", finding.verdict, parts)
 
 
 def _agreement(finding: FaithfulnessFinding) -> Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from carryscope.core.words import counted
 from carryscope.dissection.asking import Answer, answers_without
 from carryscope.dissection.explaining import column_words
 from carryscope.report.explorer import Live
@@ -60,13 +61,15 @@ def why_section(live: Sequence[Live]) -> Section | None:
         return _sound(shelf, given[0])
     digit = hardest(example)
     parts: list[Part] = [Text(digit.explanation.sentence, lead=True)] if digit.explanation else []
-    parts.append(Picture("why", partial(sum_figure, example)))
+    parts.append(Picture("why", partial(sum_figure, example, whose=shelf.name)))
     for other, exact in others:
         (right,) = answers_without(exact, [example.question], ())
-        parts.append(Text(f"`{other.name}`: {_read(right, digit.name)} {proved(other)}"))
-        parts.append(Picture(f"why-{other.name}", partial(sum_figure, right, digit.name)))
+        has = f"`{other.name}` has {counted(exact.config.heads, 'head')}."
+        parts.append(Text(f"{has} {_read(right, digit.name)} {proved(other)}"))
+        drawn = partial(sum_figure, right, digit.name, other.name)
+        parts.append(Picture(f"why-{other.name}", drawn))
     if shelf.faithfulness is not None and shelf.faithfulness.sight is not None:
-        parts.append(Facts({"In general": shelf.faithfulness.sight.statement}))
+        parts.append(Facts({"Measured, in general": shelf.faithfulness.sight.statement}))
     return Section("why", f"{BREAKS}{example.question}", "Why it breaks", parts)
 
 
@@ -78,7 +81,7 @@ def _sound(shelf: Shelf, given: Answer) -> Section:
         title = "No sum is known that breaks it"
     digit = hardest(given).name
     claim = Text(f"{_read(given, digit)} {proved(shelf)}".strip(), lead=True)
-    parts: list[Part] = [claim, Picture("why", partial(sum_figure, given))]
+    parts: list[Part] = [claim, Picture("why", partial(sum_figure, given, whose=shelf.name))]
     return Section("why", title, "Why it holds", parts)
 
 
@@ -86,5 +89,5 @@ def _read(given: Answer, name: str) -> str:
     """What is read to write a digit, in a sentence."""
     digit = next(one for one in given.digits if one.name == name)
     read = column_words(sorted(columns_read(digit), reverse=True))
-    verdict = "right" if digit.predicted == digit.truth else f"wrong, it is {digit.truth}"
-    return f"To write {name} of {given.question}, the heads read {read}: it is {verdict}."
+    verdict = "right" if digit.predicted == digit.truth else f"{digit.predicted}, which is wrong"
+    return f"To write {name} of {given.question}, they read {read}, and {name} is {verdict}."

@@ -26,7 +26,8 @@ class Inspector {
   titleOf(result, row, place) {
     const { layout } = this;
     const name = layout.positionNames;
-    const reads = `Row ${row} reads “${layout.symbols[result.tokens[row]]}” (${name[row]})`;
+    const read = `“${layout.symbols[result.tokens[row]]}” (${name[row]})`;
+    const reads = `Row ${layout.rowNames[row]} reads ${read}`;
     const writes = row < layout.firstRow ? "" : ` and writes ${name[row + 1]}`;
     const edge = place?.name ? parsePart(place.name, layout) : null;
     if (edge?.kind !== "edge") return `${reads}${writes}`;

@@ -33,10 +33,10 @@ function partName({ kind, layer, row, head, key }) {
   return place + tail[kind];
 }
 
-// The same in words: "H1 at A4 → A3".
+// The same in words: "H1 at row A3".
 function partWords(part, layout) {
   const layer = layout.layers > 1 ? `L${part.layer} ` : "";
-  const at = part.row === null ? "" : ` at ${layout.rowNames[part.row]}`;
+  const at = part.row === null ? "" : ` at row ${layout.rowNames[part.row]}`;
   const words = {
     head: () => `${layer}H${part.head}${at}`,
     mlp: () => `${layer}MLP${at}`,

@@ -66,8 +66,8 @@ function rowText(row, layout) {
   const column = layout.lastRow - 1 - row;
   const [reads, writes] = [layout.positionNames[row], layout.positionNames[row + 1]];
   return [
-    `A row is one step of that writing. At row “${layout.rowNames[row]}” the model has just read`,
-    `${reads} and writes ${writes}. For that it needs column ${column} (D${column} and`,
+    `A row is one step of that writing, and has the name of the digit that it writes. At row`,
+    `${writes} the model has just read ${reads}. It needs column ${column} (D${column} and`,
     `D'${column}) and the carry that arrives there. The next row needs the next column.`,
   ].join(" ");
 }
