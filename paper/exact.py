@@ -164,10 +164,10 @@ def pages(seeds: Sequence[ExactRecord]) -> dict[str, str]:
     """What is proved, the commands, the seeds, and what to keep in mind."""
     known = {"median": median, "blind_words": blind_words, "each": EACH, "minutes": MINUTES}
     five = [one for one in seeds if one.preset == PRESET]
-    more = {"seven": next(one for one in seeds if one.preset == MORE_DIGITS)}
-    more |= {"recipe": preset(MORE_DIGITS), "climbed": CLIMBS * POOL}
+    seven = next(one for one in seeds if one.preset == MORE_DIGITS)
+    more = {"recipe": preset(MORE_DIGITS), "climbed": CLIMBS * POOL}
     name = "exact-adders.md"
-    return {name: page(name, seeds=five, preset=preset(PRESET), **known, **more)}
+    return {name: page(name, seeds=five, preset=preset(PRESET), seven=seven, **known, **more)}
 
 
 STUDY = Study("exact", ExactRecord, pages, jobs)

@@ -56,8 +56,8 @@ MINUTES = 30.0
 """Time for a repair, if nothing else is said."""
 
 RATE_TIMES_WIDTH = 0.0765
-"""The learning rate, times d_model: 1.5e-4 at the paper's width of 510, and more in narrower models.
-A third of what training from scratch takes: with more, what was learnt is lost at first."""
+"""The learning rate, times d_model: 1.5e-4 at the paper's width of 510, and more in narrower
+models. A third of what training from scratch takes: with more, what was learnt is lost at first."""
 
 RECIPE = replace(
     EXACT,
