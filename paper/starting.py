@@ -1,7 +1,7 @@
 """Does a mixed model learn faster from an adder? Donors times seeds; only the first weights differ.
 
 In: a directory for the runs. Out: a `StartRecord` for every mixed training, with its losses. The
-rule was committed before any seed judged here was trained; it was chosen on seed 100.
+rule was chosen on seed 100 and committed before any training judged here had ended.
 
     model      2 layers of 5 heads, d_model 160, five digits, two thirds differences
     donors     exact      the shipped exact-5: one layer, 5 heads, proved to add

@@ -249,7 +249,7 @@ def intervened(run: Any, questions: Any) -> dict[str, tuple[np.ndarray, np.ndarr
             f"L0.MLP {how}": Ablate(f"{block}hook_mlp_out", rows, None, how),
         }
     changes["P15.L0.H0.P3 cut"] = Cut(f"{block}attn.hook_pattern", (15,), (3,), (0,))
-    found = run.engine(seed=0).answers(questions, list(changes.values()))
+    found = run.engine(seed=0).answers(questions, list(changes.values()), losses=True)
     return dict(zip(changes, zip(found.predicted, found.loss, strict=True), strict=True))
 
 

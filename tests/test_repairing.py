@@ -150,7 +150,7 @@ def test_blind_columns_are_those_below_a_digit_that_no_head_reads():
     ("change", "message"),
     [
         ({"minutes": 0.0}, "minutes must be above 0. Got 0.0."),
-        ({"out": "."}, "A repair works on a copy. Choose another --out."),
+        ({"out": "."}, "A repair works on a copy outside the run. Choose another --out."),
         ({"layers": 2}, "A repair is for models of 1 layer"),
         ({"other": True}, "holds the repair of another model"),
         ({"taken": True}, "is not empty"),

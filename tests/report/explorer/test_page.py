@@ -80,7 +80,7 @@ def test_without_findings_it_works_and_says_what_is_missing(explore_model, rando
     assert len(explorer.answer) == 5
     assert explorer.page.locator(".layer").count() == 2
     explorer.named("P2.L0.H1").click()
-    assert explorer.status.startswith("Without L0 H1 at D0:")
+    assert explorer.status.startswith("Without L0 H1 at row D0:")
     explorer.part("tour-open").click()
     for _ in range(6):
         assert "undefined" not in explorer.part("tour-text").inner_text()
