@@ -6,7 +6,7 @@ import pytest
 
 from carryscope.api import load
 from carryscope.training.presets import preset
-from paper import exact, mlp, plan, why
+from paper import exact, mlp, plan, starting, why
 from paper.claims import DrawRecord, estimands_of, frozen, judge
 from paper.page import PAGE, _stacked, pages, sentence, strip
 from paper.printed import Printed, placed, table_2
@@ -20,7 +20,7 @@ def records():
     return plan.STUDY.read()
 
 
-@pytest.mark.parametrize("module", [plan, mlp, why, exact])
+@pytest.mark.parametrize("module", [plan, mlp, why, exact, starting])
 def test_every_committed_page_and_figure_follows_from_the_records(module):
     study = module.STUDY
     for name, text in study.pages(study.read()).items():
