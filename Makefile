@@ -42,7 +42,7 @@ shipped-models: .venv/installed  ## Make the models that come with the package a
 	for model in exact-5 exact-7; do \
 	  $(BIN)/carryscope certify src/carryscope/shipped/$$model --until 1 --about float32 || exit 1; \
 	  $(BIN)/carryscope certify src/carryscope/shipped/$$model --check || exit 1; done
-	$(BIN)/carryscope figures src/carryscope/shipped/fast-5 --only staircase,carries --out docs
+	$(BIN)/carryscope figures src/carryscope/shipped/fast-5 --only staircase --out docs
 
 notebooks: .venv/installed-dev  ## Run the notebooks and keep their output
 	$(BIN)/python -c "import nbclient, nbformat, pathlib; [(nb := nbformat.read(p, 4), \
