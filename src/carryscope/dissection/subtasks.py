@@ -18,6 +18,7 @@ model P13.L0.H1 carries the state of column 2 for A3.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -41,6 +42,9 @@ from carryscope.dissection.interventions import Node, all_nodes
 from carryscope.dissection.samples import Samples
 from carryscope.model.config import ModelConfig
 from carryscope.task.columns import ALGORITHM_1_REACH
+
+CODE = re.compile(r" \([^)]*\)")
+"""What stands in brackets behind the words: the paper's name."""
 
 
 class Purpose(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,6 +252,32 @@ def _statement(purposes: list[Purpose], missing: list[str], config: ModelConfig)
     """What each part carries, grouping digits for which it does the same."""
     if not purposes:
         return "No part of the model was found to carry any sub-task."
+    said = [
+        f"{name} carries {listed([f'{what}, for {spanned(at)}' for what, at in given.items()])}."
+        for name, given in _by_part(purposes, config)
+    ]
+    said += [f"Not found: {', '.join(missing)}."] if missing else []
+    return " ".join(said)
+
+
+def in_short(found: SubtasksFinding, config: ModelConfig) -> str:
+    """What each part of a layer carries for most digits, without the paper's codes."""
+    known = {one.digit for one in found.purposes} <= set(config.layout.answer_names)
+    if not found.purposes or not known or config.layers > 1:
+        return found.statement
+    mostly = {
+        name: max(given, key=lambda what: len(given[what]))
+        for name, given in _by_part(found.purposes, config)
+        if "+" not in name
+    }
+    said = [f"{name} carries {CODE.sub('', what)}" for name, what in mostly.items()]
+    return f"For most digits {listed(said)}."
+
+
+def _by_part(
+    purposes: list[Purpose], config: ModelConfig
+) -> list[tuple[str, dict[str, list[str]]]]:
+    """What each part carries, in words, and for which digits."""
     parts: dict[str, dict[str, list[str]]] = {}
     words, tokens = in_words(config.layout.operation), config.layout.position_names
     for p in purposes:
@@ -258,9 +288,4 @@ def _statement(purposes: list[Purpose], missing: list[str], config: ModelConfig)
             name, column = f"{name} at {tokens[p.row]}", f"column {p.column}"
         what = words[p.kind].format(column)
         parts.setdefault(name, {}).setdefault(what, []).append(p.digit)
-    said = [
-        f"{name} carries {listed([f'{what}, for {spanned(at)}' for what, at in given.items()])}."
-        for name, given in sorted(parts.items())
-    ]
-    said += [f"Not found: {', '.join(missing)}."] if missing else []
-    return " ".join(said)
+    return sorted(parts.items())

@@ -12,6 +12,7 @@ from functools import partial
 
 from carryscope.core.words import listed, percent
 from carryscope.dissection.dissect import Dissection
+from carryscope.dissection.subtasks import in_short
 from carryscope.report.figures.circuit import circuit, reads
 from carryscope.report.parts import Absent, Folded, Part, Picture, Section, Sentences
 from carryscope.report.sections.dissection import dissection_sections, node_table
@@ -81,6 +82,8 @@ def algorithm_sentences(found: Dissection | None, risk: RiskFinding | None = Non
     said = found.statements() if found is not None else {}
     if found is not None and not found.model.d_mlp:
         said["mlp"] = "There is no MLP: the answer is read off the sum of what the heads write."
+    if found is not None and found.subtasks is not None:
+        said["subtasks"] = in_short(found.subtasks, found.model)
     sentences = [said[name] for name in ALGORITHM if name in said]
     return sentences + ([where_it_fails(risk)] if risk else [])
 
