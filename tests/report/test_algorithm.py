@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import msgspec
 import pytest
 from report.shelves import replaced, shipped_shelf, untrained_shelf
 
@@ -79,3 +80,11 @@ def test_with_no_findings_at_all_there_are_no_sentences():
     bare = dataclasses.replace(shipped_shelf(), dissection=None, risk=None)
     assert sentences(bare) == []
     assert not any(isinstance(part, Sentences) for part in how_section(bare).parts)
+
+
+def test_parts_that_carry_something_together_only_are_told_by_the_whole_statement():
+    shelf = shipped_shelf()
+    together = [one for one in shelf.dissection.subtasks.purposes if len(one.heads) > 1]
+    subtasks = msgspec.structs.replace(shelf.dissection.subtasks, purposes=together)
+    assert together
+    assert subtasks.statement in told(shelf, subtasks=subtasks)

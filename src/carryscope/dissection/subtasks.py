@@ -261,16 +261,18 @@ def _statement(purposes: list[Purpose], missing: list[str], config: ModelConfig)
 
 
 def in_short(found: SubtasksFinding, config: ModelConfig) -> str:
-    """What each part of a layer carries for most digits, without the paper's codes."""
-    known = {one.digit for one in found.purposes} <= set(config.layout.answer_names)
-    if not found.purposes or not known or config.layers > 1:
+    """What single parts of a layer carry for most digits, without the paper's codes.
+
+    The whole statement, if there is none, or there are several layers.
+    """
+    known = set(config.layout.answer_names)
+    alone = [one for one in found.purposes if len(one.heads) < 2 and one.digit in known]
+    if not alone or config.layers > 1:
         return found.statement
-    mostly = {
-        name: max(given, key=lambda what: len(given[what]))
-        for name, given in _by_part(found.purposes, config)
-        if "+" not in name
-    }
-    said = [f"{name} carries {CODE.sub('', what)}" for name, what in mostly.items()]
+    said = []
+    for name, given in _by_part(alone, config):
+        mostly = max(given, key=lambda what: len(given[what]))
+        said.append(f"{name} carries {CODE.sub('', mostly)}")
     return f"For most digits {listed(said)}."
 
 
