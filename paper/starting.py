@@ -219,7 +219,7 @@ def ratio(steps: Sequence[int | None], control: Sequence[int | None]) -> Ratio |
     return Ratio(*(math.exp(end) for end in (mean, mean - reach, mean + reach)))
 
 
-class Row(NamedTuple):
+class Compared(NamedTuple):
     """One loss, of one kind of answers."""
 
     of: str
@@ -230,7 +230,7 @@ class Row(NamedTuple):
     """By donor, to the control."""
 
 
-def rows(records: Sequence[StartRecord]) -> list[Row]:
+def rows(records: Sequence[StartRecord]) -> list[Compared]:
     """Every loss to reach, of all answers and of differences."""
     runs = {donor: [one for one in records if one.mixed and one.donor == donor] for donor in DONORS}
     found = []
@@ -239,7 +239,7 @@ def rows(records: Sequence[StartRecord]) -> list[Row]:
         against = {
             donor: ratio(steps[donor], steps[CONTROL]) for donor in DONORS if donor != CONTROL
         }
-        found.append(Row(of, loss, steps, against))
+        found.append(Compared(of, loss, steps, against))
     return found
 
 

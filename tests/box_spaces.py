@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from carryscope.certificate.boxes import RowSpace
-from carryscope.certificate.rows import Reading, Row
+from carryscope.certificate.rows import Row, SignAndQuery
 from carryscope.certificate.trees import grow_tree, levels_of
 from carryscope.task.operation import ADD, Operation
 from carryscope.task.questions import Questions
@@ -30,7 +30,7 @@ def questions_of(space: RowSpace, box: np.ndarray) -> Questions:
     return Questions(pairs // 10, pairs % 10, space.row.operation)
 
 
-def seen(space: RowSpace, box: np.ndarray) -> tuple[Reading, RowSpace, int]:
+def seen(space: RowSpace, box: np.ndarray) -> tuple[SignAndQuery, RowSpace, int]:
     """What a settled box reads, the space of its sign, and the token it must write."""
     ((reading, _),) = space.readings(box[None])
     of_sign = space.of_sign(reading.negative)

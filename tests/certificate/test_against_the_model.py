@@ -14,7 +14,7 @@ from carryscope.certificate.checking import check_what_is_said, claims_of, verif
 from carryscope.certificate.exploring import Piece, explore
 from carryscope.certificate.finding import Certificate
 from carryscope.certificate.proof import RIGHT, WRONG, Engine, RowProof
-from carryscope.certificate.rows import Reading
+from carryscope.certificate.rows import SignAndQuery
 from carryscope.certificate.spot_checks import draw
 from carryscope.certificate.subject import ProofSubject
 from carryscope.core.storage import read_json
@@ -68,7 +68,7 @@ def from_boxes(
 
 def test_the_model_does_what_is_proved_of_a_row(shipped: Transformer, engine: Engine) -> None:
     """A2 with the query 3: some hundred boxes, a part of them decided."""
-    row, reading = 3, Reading(negative=False, query=3)
+    row, reading = 3, SignAndQuery(negative=False, query=3)
     subject = ProofSubject.of(shipped, about="float32", engine=engine)
     space, most = subject.spaces[row], 2000 if engine == "numba" else 300
     proof = RowProof.settled(space)

@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Int
 
-from carryscope.certificate.rows import Reading, Row
+from carryscope.certificate.rows import Row, SignAndQuery
 from carryscope.certificate.trees import ColumnTree
 from carryscope.core.errors import WorkError
 from carryscope.task.operation import ADD, BASE, PAIRS, Array, Operation, State
@@ -115,7 +115,7 @@ class RowSpace:
 
     def readings(
         self, boxes: Int[Array, "box column"]
-    ) -> Iterator[tuple[Reading, Int[Array, " some"]]]:
+    ) -> Iterator[tuple[SignAndQuery, Int[Array, " some"]]]:
         """The numbers of the boxes that share tables. In each, target and query must be certain."""
         sign = self.negative(boxes)
         for negative in np.unique(sign):
@@ -126,7 +126,7 @@ class RowSpace:
             if negative == UNKNOWN or UNKNOWN in query or UNKNOWN in seen.targets(digits):
                 raise WorkError(f"{self.row.name}: a box has no certain digit to write or to read.")
             for token in np.unique(query):
-                yield Reading(bool(negative), int(token)), at[query == token]
+                yield SignAndQuery(bool(negative), int(token)), at[query == token]
 
     def share(self, boxes: Int[Array, "box column"]) -> Array:
         """The share of all questions in each box, rounded: for choosing, never for counting."""
@@ -207,14 +207,6 @@ class RowSpace:
             chosen = np.where((chosen == UNKNOWN) & passed_on & mixed, c, chosen)
             passed_on &= (facts.state[nodes] == State.PROPAGATE) & ~mixed
         return chosen
-
-    def hull(self, boxes: Int[Array, "box column"]) -> Int[Array, "1 column"]:
-        """The smallest box that holds all of some boxes."""
-        nodes = [
-            tree.smallest(int(tree.start[boxes[:, c]].min()), int(tree.stop[boxes[:, c]].max()))
-            for c, tree in enumerate(self.trees)
-        ]
-        return np.array([nodes], dtype=boxes.dtype)
 
     def parts(
         self, boxes: Int[Array, "box column"], column: Int[Array, " box"]

@@ -26,7 +26,7 @@ from jaxtyping import Int
 from carryscope.certificate.certify import ProofSearch
 from carryscope.certificate.finding import Certificate
 from carryscope.certificate.proof import OPEN, RIGHT, STUCK, WRONG, Engine
-from carryscope.certificate.rows import Reading
+from carryscope.certificate.rows import SignAndQuery
 from carryscope.certificate.spot_checks import spot_check
 from carryscope.certificate.subject import ProofSubject, other_engine
 from carryscope.core.errors import WorkError
@@ -62,7 +62,7 @@ class ClaimedBoxes:
     """Boxes of one row and reading that are claimed to be right, or to be wrong."""
 
     row: int
-    reading: Reading
+    reading: SignAndQuery
     boxes: Int[Array, "box column"]
     verdict: int
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from jaxtyping import Int
 
 from carryscope.certificate.proof import Fragment
-from carryscope.certificate.rows import Reading
+from carryscope.certificate.rows import SignAndQuery
 from carryscope.certificate.subject import ProofSubject
 from carryscope.task.operation import Array
 
@@ -23,7 +23,7 @@ class Piece:
     """Open boxes of one row and reading that are to be decided."""
 
     row: int
-    reading: Reading
+    reading: SignAndQuery
     roots: Int[Array, " box"]
     """The numbers of the boxes in the proof of the row."""
     boxes: Int[Array, "box column"]

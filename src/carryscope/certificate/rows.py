@@ -1,6 +1,7 @@
 """Answer rows: what each of them reads and writes.
 
-In: the layout of a model's tokens. Out: `Row`, and the `Reading` by which its boxes share tables.
+In: the layout of a model's tokens. Out: `Row`, and the `SignAndQuery` by which its boxes share
+tables.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Row:
         return self.layout.digits - 1 - column, 2 * self.layout.digits - column
 
 
-class Reading(NamedTuple):
+class SignAndQuery(NamedTuple):
     """What is the same for questions that share tables: the sign, and the token read last."""
 
     negative: bool

@@ -19,7 +19,7 @@ from carryscope.certificate.features import Features
 from carryscope.certificate.growing import grow_space
 from carryscope.certificate.proof import About, Engine, RowLog
 from carryscope.certificate.row_tables import row_tables
-from carryscope.certificate.rows import Reading, Row
+from carryscope.certificate.rows import Row, SignAndQuery
 from carryscope.core.errors import CallError
 from carryscope.core.workers import Workers, cluster_workers, local_workers, this_process
 from carryscope.model.transformer import Transformer
@@ -54,7 +54,7 @@ class ProofSubject:
         self.decider = lru_cache(ROWS_KEPT)(self._decider)
         """What decides boxes of a row and reading."""
 
-    def _decider(self, row: int, reading: Reading) -> Any:
+    def _decider(self, row: int, reading: SignAndQuery) -> Any:
         space = self.spaces[row].of_sign(reading.negative)
         module, name = DECIDERS[self.name]
         decider = getattr(import_module(f"carryscope.certificate.{module}"), name)

@@ -85,11 +85,6 @@ class ColumnTree:
         """Where the children of each node begin in `child_list`."""
         return np.cumsum(self.parts) - self.parts
 
-    def smallest(self, start: int, stop: int) -> int:
-        """The smallest node that holds a stretch."""
-        holding = np.flatnonzero((self.start <= start) & (self.stop >= stop))
-        return int(holding[self.sizes[holding].argmin()])
-
     @cached_property
     def part_of(self) -> Int[Array, "node pair"]:
         """Which child of a node holds a pair; meaningless where the node does not hold it."""

@@ -24,10 +24,14 @@ def dissection_sections(found: Dissection) -> list[Section]:
 
     Statements that say how it adds stand above all of them.
     """
-    told = claims_of(found)
+    claims = claims_of(found)
     return [
         evidence(
-            name, short, "" if name in told else finding.statement, make(found), told.get(name, "")
+            name,
+            short,
+            "" if name in claims else finding.statement,
+            make(found),
+            claims.get(name, ""),
         )
         for name, (short, make) in SECTIONS.items()
         if (finding := getattr(found, name)) is not None
